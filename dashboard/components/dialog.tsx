@@ -1,6 +1,6 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { useBlocker } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { Button } from "./button.tsx";
 import "./dialog.css";
 
@@ -9,6 +9,11 @@ const QUESTIONS = {
   import: {
     title: "Stop the import?",
     text: "The remaining rows are not imported.",
+    leave: "Stop",
+  },
+  batch: {
+    title: "Stop before the end?",
+    text: "What has not changed yet stays as it is.",
     leave: "Stop",
   },
   secret: {
@@ -57,6 +62,11 @@ export function Dialog({
     enableBeforeUnload: () => isGuarded,
     disabled: !isGuarded,
     withResolver: true,
+  });
+  // A question that was not answered before nothing could be lost must not come up again later.
+  if (isAsked && !isGuarded) setAsked(false);
+  useEffect(() => {
+    if (!isGuarded) blocker.reset?.();
   });
   const question = isGuarded && (isAsked || blocker.status === "blocked") ? QUESTIONS[keeps] : undefined;
   return (

@@ -5,12 +5,14 @@ import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, u
 import type { Pages } from "../api/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { TableFoot } from "./table-foot.tsx";
+import type { Selection } from "./use-selection.ts";
 import { countText } from "./uses.ts";
 import "./table.css";
 
 /*
  * List of any length. Only the visible rows are in the document, the next page is loaded before the end is reached, and the server
- * determines the order. A row is one Tab stop; arrow keys move between rows, Enter opens one.
+ * determines the order. A row is one Tab stop; arrow keys move between rows, Enter opens one. With `selection`, Space selects one, and Shift
+ * with a click, Space or an arrow key selects a range.
  */
 
 export interface Column<T> {
@@ -24,6 +26,8 @@ export interface Column<T> {
   readonly fromPx?: number;
 }
 
+/** Column of the checkboxes. */
+const CHECK_TRACK = "1.5rem";
 const ROW_PX = 38;
 const OVERSCAN = 12;
 /** Number of rows before the end of the loaded rows at which the next page is requested. */
@@ -40,6 +44,8 @@ export function Table<T>({
   openId,
   empty,
   doing,
+  selection,
+  selectionBar,
 }: {
   /** Name of the list, for screen readers. */
   label: string;
@@ -58,12 +64,16 @@ export function Table<T>({
   empty: ReactNode;
   /** Action to name in an error, such as "Reading the keys". */
   doing: string;
+  /** Selection of rows, from `useSelection`. */
+  selection?: Selection<T>;
+  /** `SelectionBar` with the actions for the selected rows. */
+  selectionBar?: ReactNode;
 }): ReactNode {
   const { rows, isLoading, hasMore, error, readMore, again } = pages;
   const scroller = useRef<HTMLDivElement>(null);
   const widthPx = useWidth(scroller);
   const shown = useMemo(() => columns.filter(({ fromPx = 0 }) => widthPx >= fromPx), [columns, widthPx]);
-  const tracks = shown.map(({ width }) => width).join(" ");
+  const tracks = [...(selection === undefined ? [] : [CHECK_TRACK]), ...shown.map(({ width }) => width)].join(" ");
   const [active, setActive] = useState(0);
   const tabStop = Math.min(active, Math.max(0, rows.length - 1));
   const virtualizer = useVirtualizer({
@@ -83,8 +93,7 @@ export function Table<T>({
     if (hasMore && error === null && rows.length > 0 && lastSeen >= rows.length - AHEAD) readMore();
   }, [hasMore, error, rows.length, lastSeen, readMore]);
 
-  const goTo = (index: number): void => {
-    const target = Math.max(0, Math.min(rows.length - 1, index));
+  const goTo = (target: number): void => {
     setActive(target);
     virtualizer.scrollToIndex(target);
     // Waits for the next frame, in which a row that was out of view has entered the document.
@@ -104,18 +113,43 @@ export function Table<T>({
       End: rows.length - 1,
     }[event.key];
     const row = rows[index];
-    if (to !== undefined) goTo(to);
+    if (to !== undefined) {
+      const target = Math.max(0, Math.min(rows.length - 1, to));
+      if (event.shiftKey) selection?.extend(index, target);
+      goTo(target);
+    } else if (event.key === " " && selection !== undefined) selection.toggle(index, event.shiftKey);
     else if (event.key === "Enter" && row !== undefined && onOpen !== undefined) onOpen(row);
     else return;
     event.preventDefault();
   };
 
+  const selectedCount = selection?.rows.length ?? 0;
+  const selectedBefore = useRef(0);
+  useEffect(() => {
+    // The bar and its buttons are gone with the selection; the row keeps the place of a person who uses the keyboard.
+    if (selectedCount === 0 && selectedBefore.current > 0 && document.activeElement === document.body) {
+      scroller.current?.querySelector<HTMLElement>("[role=row][tabindex='0']")?.focus();
+    }
+    selectedBefore.current = selectedCount;
+  }, [selectedCount]);
+
   return (
     <div className="table">
+      {selectionBar}
       <div className="table-scroller" ref={scroller}>
         <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : rows.length + 1} aria-busy={isLoading}>
           <div role="rowgroup" className="table-head">
             <div role="row" aria-rowindex={1} className="table-row" style={{ gridTemplateColumns: tracks }}>
+              {selection !== undefined && (
+                <div role="columnheader" className="table-check">
+                  <CheckAll
+                    label={`Select all loaded ${many ?? `${one}s`}`}
+                    count={rows.length}
+                    selectedCount={selectedCount}
+                    onChange={selection.selectFirst}
+                  />
+                </div>
+              )}
               {shown.map(({ id, header, isNumber }) => (
                 <div key={id} role="columnheader" className={isNumber ? "cut number" : "cut"}>
                   {header}
@@ -129,9 +163,17 @@ export function Table<T>({
             style={{ height: virtualizer.getTotalSize() }}
             onFocus={({ target }) => setActive(rowIndexOf(target) ?? active)}
             onKeyDown={onKeyDown}
-            onClick={({ target }) => {
-              const row = isControl(target) ? undefined : rows[rowIndexOf(target) ?? -1];
-              if (row !== undefined) onOpen?.(row);
+            onMouseDown={(event) => {
+              // Shift and a click would also select the text between.
+              if (selection !== undefined && event.shiftKey) event.preventDefault();
+            }}
+            onClick={({ target, shiftKey }) => {
+              const index = rowIndexOf(target) ?? -1;
+              const row = rows[index];
+              const isChecked = isIn(target, ".table-check");
+              if (row === undefined || (isIn(target, CONTROLS) && !isChecked)) return;
+              if (selection !== undefined && (isChecked || shiftKey)) selection.toggle(index, shiftKey);
+              else onOpen?.(row);
             }}
           >
             {items.map(({ index, start }) => {
@@ -149,6 +191,8 @@ export function Table<T>({
                   isOpenable={onOpen !== undefined}
                   isOpen={openId === id}
                   isTabStop={index === tabStop}
+                  checkLabel={selection?.labelOf(row)}
+                  isSelected={selection?.has(id) ?? false}
                 />
               );
             })}
@@ -176,17 +220,20 @@ interface TableRowProps<T> {
   readonly isOpenable: boolean;
   readonly isOpen: boolean;
   readonly isTabStop: boolean;
+  /** Name of the checkbox; `undefined` for a list without selection. */
+  readonly checkLabel: string | undefined;
+  readonly isSelected: boolean;
 }
 
 /** Row of the table. `memo` limits rendering during scrolling to rows that come into view. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>(props: TableRowProps<T>): ReactNode {
-  const { row, index, startPx, columns, tracks, isOpenable, isOpen, isTabStop } = props;
+  const { row, index, startPx, columns, tracks, isOpenable, isOpen, isTabStop, checkLabel, isSelected } = props;
   return (
     <div
       role="row"
-      className={isOpenable ? "table-row table-row-open" : "table-row"}
+      className={`table-row${isOpenable ? " table-row-open" : ""}${isSelected ? " table-row-selected" : ""}`}
       data-index={index}
       // `aria-rowindex` starts at 1, and row 1 is the header.
       aria-rowindex={index + 2}
@@ -194,6 +241,18 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
       tabIndex={isTabStop ? 0 : -1}
       style={{ gridTemplateColumns: tracks, transform: `translateY(${startPx}px)` }}
     >
+      {checkLabel !== undefined && (
+        <div role="cell" className="table-check">
+          <input
+            type="checkbox"
+            aria-label={checkLabel}
+            checked={isSelected}
+            // The click, which Space also causes, is handled for the whole cell.
+            onChange={ignore}
+            tabIndex={isTabStop ? 0 : -1}
+          />
+        </div>
+      )}
       {columns.map(({ id, cell, isNumber }) => (
         <div key={id} role="cell" className={isNumber ? "cut number" : "cut"}>
           {cell(row)}
@@ -212,8 +271,39 @@ function rowIndexOf(target: EventTarget): number | undefined {
   return index === null || index === undefined ? undefined : Number(index);
 }
 
-const isControl = (target: EventTarget): boolean =>
-  target instanceof Element && target.closest("a, button, input, select, label") !== null;
+const CONTROLS = "a, button, input, select, label";
+const isIn = (target: EventTarget, selector: string): boolean =>
+  target instanceof Element && target.closest(selector) !== null;
+
+const ignore = (): void => undefined;
+
+/** Checkbox for all loaded rows, mixed while some are selected. */
+function CheckAll({
+  label,
+  count,
+  selectedCount,
+  onChange,
+}: {
+  label: string;
+  count: number;
+  selectedCount: number;
+  /** Called with the number of rows to select. */
+  onChange: (count: number) => void;
+}): ReactNode {
+  const isAll = count > 0 && selectedCount === count;
+  return (
+    <input
+      ref={(box) => {
+        if (box !== null) box.indeterminate = selectedCount > 0 && !isAll;
+      }}
+      type="checkbox"
+      aria-label={label}
+      checked={isAll}
+      disabled={count === 0}
+      onChange={() => onChange(isAll ? 0 : count)}
+    />
+  );
+}
 
 /** Returns the width of an element, which determines the visible columns. */
 function useWidth(element: { readonly current: HTMLElement | null }): number {

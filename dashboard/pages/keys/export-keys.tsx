@@ -4,8 +4,8 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { csvOf, downloadCsv } from "../../components/download.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
+import { useStop } from "../../components/use-stop.ts";
 import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
-import { useStop } from "./use-stop.ts";
 
 /** Maximum number of exported keys, so that a browser does not run out of memory: 100,000 keys need about 30 MB. */
 const KEYS_MAX = 100_000;

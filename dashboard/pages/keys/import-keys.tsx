@@ -3,19 +3,18 @@ import { type ImportState, importKeys, NOT_STARTED } from "../../../core/keys/im
 import { useApi } from "../../api/api-context.ts";
 import { ApiError } from "../../api/api-error.ts";
 import { useReadAgain } from "../../api/queries.ts";
+import { BatchProgress, FailedRows } from "../../components/batch-progress.tsx";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
-import { csvOf, downloadCsv } from "../../components/download.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { FileField } from "../../components/file-field.tsx";
 import { hashKey, NO_HASHING } from "../../components/hash-key.ts";
 import { KeyTable } from "../../components/key-table.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { useStop } from "../../components/use-stop.ts";
 import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportRow, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
-import { useStop } from "./use-stop.ts";
 
 const PREVIEW_ROWS = 5;
-const PROBLEMS_SHOWN = 10;
 
 /** Imports keys of another system. The browser reads and hashes them, and sends them in batches. */
 export function ImportKeys({
@@ -103,46 +102,19 @@ export function ImportKeys({
       )}
       {rows.length > 0 && <Preview table={file?.table as ImportTable} />}
       {(isRunning || state.done > 0) && (
-        <div>
-          <progress className="key-progress" max={rows.length} value={state.done} aria-label="Processed rows" />
-          <p role="status">
-            {state.done.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows,{" "}
-            {state.made.toLocaleString("en")} keys imported, {state.failed.length.toLocaleString("en")} not.
-            {isDone ? " Done." : ""}
-          </p>
-        </div>
+        <BatchProgress label="Processed rows" max={rows.length} value={state.done} isRunning={isRunning}>
+          {state.done.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows,{" "}
+          {state.made.toLocaleString("en")} keys imported, {state.failed.length.toLocaleString("en")} not.
+          {isDone ? " Done." : ""}
+        </BatchProgress>
       )}
-      {problems.length > 0 && (
-        <Notice
-          kind="warn"
-          actions={
-            <Button
-              onClick={() =>
-                downloadCsv(
-                  "not-imported.csv",
-                  csvOf(
-                    ["line", "problem"],
-                    problems.map((one) => ({ ...one })),
-                  ),
-                )
-              }
-            >
-              Download all as CSV
-            </Button>
-          }
-        >
-          <p>
-            <strong>{problems.length.toLocaleString("en")} rows were not imported:</strong>
-          </p>
-          <ul>
-            {problems.slice(0, PROBLEMS_SHOWN).map(({ line, problem }) => (
-              <li key={`${line} ${problem}`}>
-                Line {line}: {problem}
-              </li>
-            ))}
-          </ul>
-        </Notice>
-      )}
+      <FailedRows
+        title={`${problems.length.toLocaleString("en")} rows were not imported:`}
+        rows={problems.map((one) => ({ ...one }))}
+        columns={["line", "problem"]}
+        file="not-imported.csv"
+        textOf={({ line, problem }) => `Line ${line}: ${problem}`}
+      />
       {error !== null &&
         (error instanceof ApiError ? (
           <ErrorNote error={error} doing="Importing the keys" again={() => void run()} />

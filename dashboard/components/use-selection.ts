@@ -1,0 +1,89 @@
+import { useMemo, useState } from "react";
+
+/*
+ * Selection of rows in a `Table`. Only loaded rows can be selected, so a row that leaves the list also leaves the selection. Ids are stored, and
+ * the rows are looked up in the list, so that actions see the rows as they were read last.
+ */
+
+export interface Selection<T> {
+  /** Selected rows, in the order of the list. */
+  readonly rows: readonly T[];
+  /** Returns the name of a row's checkbox, such as "Select Billing". */
+  readonly labelOf: (row: T) => string;
+  readonly has: (id: string) => boolean;
+  /** Selects the row or removes it; with `isRange`, all rows from the one that was changed last. */
+  readonly toggle: (index: number, isRange: boolean) => void;
+  /** Moves the end of the selected range from one row to another, as Shift with an arrow key does. */
+  readonly extend: (from: number, to: number) => void;
+  /** Selects the first loaded rows, and no others. */
+  readonly selectFirst: (count: number) => void;
+  readonly clear: () => void;
+}
+
+export interface SelectionState {
+  readonly ids: ReadonlySet<string>;
+  /** Row at which the range starts that Shift changes, and its last row. */
+  readonly anchor?: string | undefined;
+  readonly end?: string | undefined;
+}
+
+const NOTHING: SelectionState = { ids: new Set() };
+
+/**
+ * Returns the selection of a list. A change of `filter`, which identifies what the list shows, clears it.
+ * @param rowId must be a stable function, such as one of the module.
+ */
+export function useSelection<T>(
+  rows: readonly T[],
+  { rowId, labelOf, filter }: { rowId: (row: T) => string; labelOf: (row: T) => string; filter: string },
+): Selection<T> {
+  const [{ of, state }, setAll] = useState({ of: filter, state: NOTHING });
+  if (of !== filter) setAll({ of: filter, state: NOTHING });
+  const order = useMemo(() => rows.map(rowId), [rows, rowId]);
+  const { ids } = state;
+  const selected = useMemo(() => rows.filter((row) => ids.has(rowId(row))), [rows, rowId, ids]);
+  const change = (next: (before: SelectionState) => SelectionState): void =>
+    setAll((before) => ({ ...before, state: next(before.state) }));
+  return {
+    rows: selected,
+    labelOf,
+    has: (id) => ids.has(id),
+    toggle: (index, isRange) => change((before) => toggled(before, order, { index, isRange })),
+    extend: (from, to) => change((before) => extended(before, order, { from, to })),
+    selectFirst: (count) => change(() => ({ ids: new Set(order.slice(0, count)) })),
+    clear: () => change(() => NOTHING),
+  };
+}
+
+/** Ids from one index to another, both included, in either direction. */
+const between = (order: readonly string[], one: number, other: number): readonly string[] =>
+  order.slice(Math.min(one, other), Math.max(one, other) + 1);
+
+/** Changes a row to the opposite, and with `isRange` all rows from the anchor to the same. */
+export function toggled(
+  { ids, anchor }: SelectionState,
+  order: readonly string[],
+  { index, isRange }: { readonly index: number; readonly isRange: boolean },
+): SelectionState {
+  const id = order[index];
+  if (id === undefined) return { ids, anchor };
+  const anchorAt = isRange && anchor !== undefined ? order.indexOf(anchor) : -1;
+  const range = between(order, anchorAt === -1 ? index : anchorAt, index);
+  const rest = new Set(ids);
+  for (const one of range) rest.delete(one);
+  return { ids: ids.has(id) ? rest : new Set([...rest, ...range]), anchor: anchorAt === -1 ? id : anchor, end: id };
+}
+
+/** Selects from the anchor to `to`, and removes what the range to `from` had beyond that. */
+export function extended(
+  { ids, anchor, end }: SelectionState,
+  order: readonly string[],
+  { from, to }: { readonly from: number; readonly to: number },
+): SelectionState {
+  // A range that ended elsewhere is finished: a new one starts at this row.
+  const anchorAt = anchor !== undefined && end === order[from] ? order.indexOf(anchor) : -1;
+  const start = anchorAt === -1 ? from : anchorAt;
+  const rest = new Set(ids);
+  for (const one of between(order, start, from)) rest.delete(one);
+  return { ids: new Set([...rest, ...between(order, start, to)]), anchor: order[start], end: order[to] };
+}
