@@ -39,6 +39,9 @@ export function agoLastsMs(atMs: number, nowMs: number): number {
   return atMs > nowMs ? passed + 1 : unit - passed;
 }
 
+/** Returns the end of a period of days, Unix ms, to the minute, so that pages that read the same period share a response. */
+export const endOfDays = (days: number, nowMs: number): number => nowMs - (nowMs % 60_000) + days * 86_400_000;
+
 /** Formats a time as `2026-03-01 14:05:09 UTC`, which is the same for every reader and sorts as text. */
 export const exactText = (atMs: number): string => `${new Date(atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 

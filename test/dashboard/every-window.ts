@@ -37,6 +37,8 @@ const button =
     page.getByRole("button", typeof name === "string" ? { name, exact: true } : { name });
 /** The first row of the list, which the address has narrowed to the object. */
 const row = (page: Page): Locator => page.getByRole("row").nth(1);
+/** Selects the first row, which opens the bar of actions. */
+const selected = (page: Page): Promise<void> => row(page).press("Space");
 const menuOfRow = (page: Page): Locator => row(page).getByRole("button");
 const inWindow = (name: string) => (page: Page) => page.getByRole("dialog").getByRole("button", { name, exact: true });
 /** A cell of the matrix: 0,1 is the head of the first role, 1,0 that of the first permission. */
@@ -210,6 +212,32 @@ export const EVERY_WINDOW = {
       item: "Disable all keys of an owner",
       goesOn: (window) => pressed(window.getByRole("button", { name: "Count the keys" })),
       shows: (window) => window.getByText("keys would be disabled"),
+    },
+    {
+      name: "the menu of what to assign to selected keys",
+      by: ["KeyBatch"],
+      kind: "menu",
+      at: keysOfApi,
+      before: selected,
+      opener: button("Assign"),
+    },
+    { name: "disable selected keys", by: ["EnableKeys"], at: keysOfApi, before: selected, opener: button("Disable") },
+    { name: "delete selected keys", by: ["DeleteKeys"], at: keysOfApi, before: selected, opener: button("Delete") },
+    {
+      name: "add roles to selected keys",
+      by: ["ChangeRoles"],
+      at: keysOfApi,
+      before: selected,
+      opener: button("Assign"),
+      item: "Add roles",
+    },
+    {
+      name: "set the owner of selected keys",
+      by: ["SetOwner"],
+      at: keysOfApi,
+      before: selected,
+      opener: button("Assign"),
+      item: "Set the owner",
     },
     { name: "import keys", by: ["ImportKeys"], at: keysOfApi, opener: button("More"), item: "Import from CSV" },
     { name: "export keys", by: ["ExportKeys"], at: keysOfApi, opener: button("More"), item: "Export as CSV" },

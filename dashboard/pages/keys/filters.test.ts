@@ -8,6 +8,7 @@ test("key list applies only known filters from the URL", () => {
       by: "secret",
       q: 42,
       state: "maybe",
+      expires: "365d",
       credits: "yes",
       managed: true,
       role: "",
@@ -31,8 +32,13 @@ test.each([
   [{ state: "enabled" }, { enabled: true, expired: false }],
   [{ state: "disabled" }, { enabled: false }],
   [{ state: "expired" }, { expired: true }],
+  [{ expires: "7d" }, { expiresBefore: 604_860_000 }],
+  [
+    { expires: "90d", state: "enabled" },
+    { enabled: true, expired: false, expiresBefore: 7_776_060_000 },
+  ],
   [
     { credits: "no", managed: "yes", role: "editor", permission: "a.b" },
     { limited: false, managed: true, role: "editor", permission: "a.b" },
   ],
-] as const)("key list filter %j requests %j", (filters, body) => expect(searchBody(filters)).toEqual(body));
+] as const)("key list filter %j requests %j", (filters, body) => expect(searchBody(filters, 119_999)).toEqual(body));

@@ -1,4 +1,5 @@
 import type { Input } from "../../../core/api/procedures.ts";
+import { endOfDays } from "../../components/time.ts";
 import { choiceIn, textsIn } from "../../search-params.ts";
 
 /* Filters of the key list, as they are in the address and in the API request. Neither contains a secret or its hash. */
@@ -6,6 +7,7 @@ import { choiceIn, textsIn } from "../../search-params.ts";
 export const MATCHES = ["name", "owner", "start", "keyId"] as const;
 export type Match = (typeof MATCHES)[number];
 export const STATES = ["enabled", "disabled", "expired"] as const;
+export const EXPIRIES = ["7d", "30d", "90d"] as const;
 const YES_NO = ["yes", "no"] as const;
 
 export interface KeyFilters {
@@ -15,6 +17,8 @@ export interface KeyFilters {
   /** Text to search for. */
   readonly q?: string;
   readonly state?: (typeof STATES)[number];
+  /** Period within which the key expires. */
+  readonly expires?: (typeof EXPIRIES)[number];
   readonly credits?: (typeof YES_NO)[number];
   readonly managed?: (typeof YES_NO)[number];
   readonly role?: string;
@@ -26,13 +30,14 @@ export const readFilters = (search: Record<string, unknown>): KeyFilters => ({
   ...textsIn(search, "api", "q", "role", "permission"),
   ...choiceIn(search, "by", MATCHES),
   ...choiceIn(search, "state", STATES),
+  ...choiceIn(search, "expires", EXPIRIES),
   ...choiceIn(search, "credits", YES_NO),
   ...choiceIn(search, "managed", YES_NO),
 });
 
 /** Returns the body for `admin.searchKeys`. */
-export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">, "limit" | "cursor"> {
-  const { api, by = "name", q, state, credits, managed, role, permission } = filters;
+export function searchBody(filters: KeyFilters, nowMs: number): Omit<Input<"admin.searchKeys">, "limit" | "cursor"> {
+  const { api, by = "name", q, state, expires, credits, managed, role, permission } = filters;
   const field = { name: "name", owner: "externalId", start: "start", keyId: "keyId" } as const;
   return {
     ...(api === undefined ? {} : { apiId: api }),
@@ -40,6 +45,7 @@ export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">,
     ...(state === "enabled" ? { enabled: true, expired: false } : {}),
     ...(state === "disabled" ? { enabled: false } : {}),
     ...(state === "expired" ? { expired: true } : {}),
+    ...(expires === undefined ? {} : { expiresBefore: endOfDays(Number.parseInt(expires, 10), nowMs) }),
     ...(credits === undefined ? {} : { limited: credits === "yes" }),
     ...(managed === undefined ? {} : { managed: managed === "yes" }),
     ...(role === undefined ? {} : { role }),

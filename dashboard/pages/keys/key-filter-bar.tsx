@@ -15,6 +15,11 @@ const BY = [
   { value: "secret", label: "Complete key" },
 ] as const;
 
+const EXPIRES_TEXT = {
+  "7d": "Expires within 7 days",
+  "30d": "Expires within 30 days",
+  "90d": "Expires within 90 days",
+} as const;
 const CREDITS_TEXT = { yes: "With credits", no: "Unlimited" } as const;
 const MANAGED_TEXT = { yes: "Managed by a manifest", no: "Not managed" } as const;
 
@@ -82,6 +87,17 @@ export function KeyFilterBar({
           onChange={(state) => onChange({ state: state === "any" ? undefined : state })}
         />
         <Select
+          label="Expiry"
+          value={filters.expires ?? "any"}
+          options={[
+            { value: "any", label: "Any" },
+            { value: "7d", label: EXPIRES_TEXT["7d"] },
+            { value: "30d", label: EXPIRES_TEXT["30d"] },
+            { value: "90d", label: EXPIRES_TEXT["90d"] },
+          ]}
+          onChange={(expires) => onChange({ expires: expires === "any" ? undefined : expires })}
+        />
+        <Select
           label="Credits"
           value={filters.credits ?? "any"}
           options={[
@@ -118,7 +134,7 @@ export function KeyFilterBar({
 
 /** Returns the chips of the filters that are set. The search text has its own field. */
 function chipsOf(
-  { api, state, credits, managed, role, permission }: KeyFilters,
+  { api, state, expires, credits, managed, role, permission }: KeyFilters,
   apiName: string | undefined,
   onChange: (change: FilterChange) => void,
 ): readonly FilterChip[] {
@@ -129,6 +145,7 @@ function chipsOf(
   return [
     ...(api === undefined ? [] : [chip("api", `API: ${apiName ?? api}`)]),
     ...(state === undefined ? [] : [chip("state", `State: ${state}`)]),
+    ...(expires === undefined ? [] : [chip("expires", EXPIRES_TEXT[expires])]),
     ...(credits === undefined ? [] : [chip("credits", CREDITS_TEXT[credits])]),
     ...(managed === undefined ? [] : [chip("managed", MANAGED_TEXT[managed])]),
     ...(role === undefined ? [] : [chip("role", `Role: ${role}`)]),

@@ -1,5 +1,5 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { type Row, usePages, useRead } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
@@ -12,10 +12,12 @@ import { StateBadge } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
+import { useSelection } from "../../components/use-selection.ts";
 import { CreateKey } from "./create-key.tsx";
 import { ExportKeys } from "./export-keys.tsx";
 import { readFilters, searchBody } from "./filters.ts";
 import { ImportKeys } from "./import-keys.tsx";
+import { KeyBatch, keyName } from "./key-batch.tsx";
 import { KeyFilterBar } from "./key-filter-bar.tsx";
 import { OwnerDialog } from "./owner-dialog.tsx";
 import "./keys.css";
@@ -24,6 +26,9 @@ export const Route = createLazyRoute("/keys")({ component: KeysPage });
 const here = getRouteApi("/keys");
 
 type FoundKey = Row<"admin.searchKeys">;
+
+const idOf = ({ keyId }: FoundKey): string => keyId;
+const labelOf = (key: FoundKey): string => `Select ${keyName(key)}`;
 
 const CHOOSE = "Choose an API first.";
 
@@ -34,7 +39,11 @@ function KeysPage(): ReactNode {
   const [opened, setOpened] = useState<"create" | "owner" | "import" | "export">();
   const lacking = needs("api.*.create_key");
   useCreate(create, () => lacking === undefined && setOpened("create"));
-  const pages = usePages("admin.searchKeys", searchBody(filters));
+  const filter = JSON.stringify(filters);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the time of an expiry is set when the filters change.
+  const body = useMemo(() => searchBody(filters, Date.now()), [filter]);
+  const pages = usePages("admin.searchKeys", body);
+  const selection = useSelection(pages.rows, { rowId: idOf, labelOf, filter });
   const named = useRead(
     "admin.resolveNames",
     { kind: "api", ids: [filters.api ?? ""] },
@@ -44,7 +53,7 @@ function KeysPage(): ReactNode {
   const chosen = filters.api === undefined ? CHOOSE : undefined;
   const close = (): void => setOpened(undefined);
   const openKey = (keyId: string): void => void navigate({ to: "/keys/$keyId", params: { keyId }, search: {} });
-  const isNarrowed = Object.keys(searchBody(filters)).some((name) => name !== "apiId");
+  const isNarrowed = Object.keys(body).some((name) => name !== "apiId");
   return (
     <Page
       title={apiName === undefined ? "Keys" : `Keys of ${apiName}`}
@@ -58,7 +67,8 @@ function KeysPage(): ReactNode {
               {" · "}
             </>
           )}
-          Newest keys first. Search by name, owner, id, start, or the key itself.
+          {filters.expires === undefined ? "Newest keys first." : "Keys that expire next first."} Search by name, owner,
+          id, start, or the key itself.
         </>
       }
       actions={
@@ -98,10 +108,12 @@ function KeysPage(): ReactNode {
         one="key"
         columns={COLUMNS}
         pages={pages}
-        rowId={({ keyId }) => keyId}
+        rowId={idOf}
         onOpen={({ keyId }) => openKey(keyId)}
         doing="Searching the keys"
         empty={<EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."} />}
+        selection={selection}
+        selectionBar={<KeyBatch selection={selection} />}
       />
       {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
       {filters.api !== undefined && (
@@ -126,7 +138,7 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   {
     id: "start",
     header: "Key",
-    width: "minmax(7rem, 1fr)",
+    width: "minmax(6rem, 1fr)",
     cell: ({ keyId, start }) => (
       <Link to="/keys/$keyId" params={{ keyId }} search={{}}>
         <code>{start === "" ? keyId : `${start}…`}</code>
@@ -136,7 +148,7 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   {
     id: "name",
     header: "Name",
-    width: "minmax(7rem, 2fr)",
+    width: "minmax(5rem, 2fr)",
     cell: ({ name }) => (name === undefined ? <span className="muted">–</span> : <span title={name}>{name}</span>),
   },
   {
@@ -149,7 +161,7 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   {
     id: "state",
     header: "State",
-    width: "9rem",
+    width: "minmax(6.5rem, 1.5fr)",
     cell: ({ enabled, expires, manager }) => (
       <>
         <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />{" "}
