@@ -95,6 +95,8 @@ export interface Usage {
   /** SQL text of the query. */
   readonly sql: string;
   readonly outcomes: OutcomesOverTime | undefined;
+  /** Whether usage queries are off for the workspace, so that nothing is read. */
+  readonly isOff: boolean;
   readonly isLoading: boolean;
   readonly error: ApiError | null;
   /** Time until which usage is counted, Unix ms; `undefined` if unknown. */
@@ -115,7 +117,8 @@ export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30
   // An API that does not exist has no usage. No key space has an API's id, so a query with that id returns no rows.
   const keySpaceId = apiId === undefined ? given.keySpaceId : (api.data?.[0]?.keySpaceId ?? apiId);
   const sql = outcomesQuery(window, { ...given, keySpaceId });
-  const isKnown = !state.isPending && (apiId === undefined || api.data !== undefined);
+  const isOff = state.data?.enabled === false;
+  const isKnown = !state.isPending && !isOff && (apiId === undefined || api.data !== undefined);
   const rows = useUsageRows("analytics.getVerifications", sql, readOutcomeRows, {
     requestedAtMs: nowMs,
     enabled: isKnown,
@@ -127,9 +130,10 @@ export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30
   return {
     window,
     sql,
-    outcomes,
-    isLoading: rows.isPending && api.error === null,
-    error: rows.error ?? api.error,
+    outcomes: isOff ? undefined : outcomes,
+    isOff,
+    isLoading: rows.isPending && !isOff && api.error === null,
+    error: isOff ? null : (rows.error ?? api.error),
     countedUntilMs: state.data?.countedUntil,
     again,
   };

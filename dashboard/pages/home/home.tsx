@@ -1,12 +1,17 @@
 import { createLazyRoute, Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import { type Row, usePages, useRead } from "../../api/queries.ts";
+import { useNames } from "../../api/use-names.ts";
+import { useNow } from "../../api/use-now.ts";
 import { useUsage } from "../../api/use-usage.ts";
+import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
 import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
+import { endOfDays } from "../../components/time.ts";
+import { UsageOff } from "../../components/usage-off.tsx";
 import { totalsText } from "../../usage/series.ts";
 import { FirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
@@ -20,13 +25,15 @@ const POLICIES_SHOWN_MAX = 5;
 /** Policies whose rules are read for the list of rejections. */
 const REJECTING_POLICIES_MAX = 3;
 const RULES_SHOWN_MAX = 3;
+const EXPIRING_KEYS_MAX = 5;
+const EXPIRING_POLL_MS = 15 * 60_000;
 
 type Policy = Row<"admin.listPolicies">;
 
 function HomePage(): ReactNode {
   const policies = usePages("admin.listPolicies", {}, { everyMs: POLL_INTERVAL_MS });
   return (
-    <Page title="Home" about="Gates, traffic and rejections of this workspace.">
+    <Page title="Home" about="Gates, traffic, rejections and expiring keys of this workspace.">
       <FirstSteps hasPolicy={policies.readAtMs === 0 ? undefined : policies.rows.length > 0} />
       <div className="usage-panels">
         <Traffic />
@@ -48,6 +55,7 @@ function HomePage(): ReactNode {
           </div>
           {policies.readAtMs > 0 && <Rejections policies={policies.rows} />}
         </section>
+        <ExpiringKeys />
       </div>
     </Page>
   );
@@ -62,6 +70,7 @@ function Traffic(): ReactNode {
         <h2 id="traffic">Verifications of the last 24 hours</h2>
         {outcomes !== undefined && <span className="muted">{totalsText(outcomes)}</span>}
       </div>
+      {usage.isOff && <UsageOff />}
       {usage.error !== null && <ErrorNote error={usage.error} doing="Reading usage" again={usage.again} />}
       {/* As high as the chart that takes its place. */}
       {usage.isLoading && <p className="muted home-plot-space">Loading …</p>}
@@ -76,6 +85,59 @@ function Traffic(): ReactNode {
   );
 }
 
+function ExpiringKeys(): ReactNode {
+  const [nowMs] = useNow(EXPIRING_POLL_MS);
+  const body = { expiresBefore: endOfDays(30, nowMs), limit: EXPIRING_KEYS_MAX };
+  const { data: keys, error, refetch } = useRead("admin.searchKeys", body, { everyMs: EXPIRING_POLL_MS });
+  const apis = useNames(
+    "api",
+    useMemo(() => (keys ?? []).map(({ apiId }) => apiId), [keys]),
+  );
+  return (
+    <section className="usage-panel usage-panel-wide" aria-labelledby="expiring-keys">
+      <div className="usage-panel-head">
+        <h2 id="expiring-keys">Keys that expire soon</h2>
+        <Link to="/keys" search={{ expires: "30d" }}>
+          All within 30 days
+        </Link>
+      </div>
+      {error !== null && <ErrorNote error={error} doing="Reading the keys" again={() => void refetch()} />}
+      {keys === undefined && error === null && <p className="muted">Loading …</p>}
+      {keys?.length === 0 && <p className="muted">No key expires within 30 days.</p>}
+      {keys !== undefined && keys.length > 0 && (
+        <table className="plain-table home-expiring">
+          <thead>
+            <tr>
+              <th scope="col">Key</th>
+              <th scope="col">API</th>
+              <th scope="col">Expires</th>
+            </tr>
+          </thead>
+          <tbody>
+            {keys.map(({ keyId, name, start, apiId, expires = 0 }) => (
+              <tr key={keyId}>
+                <th scope="row" className="cut">
+                  <Link to="/keys/$keyId" params={{ keyId }} search={{}} title={name}>
+                    {name ?? (start === "" ? keyId : `${start}…`)}
+                  </Link>
+                </th>
+                <td className="cut">
+                  <Link to="/apis/$apiId" params={{ apiId }} title={apis.get(apiId)?.name}>
+                    {apis.get(apiId)?.name ?? apiId}
+                  </Link>
+                </td>
+                <td>
+                  <Ago atMs={expires} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
 /** Kinds of states, the most urgent first. */
 const URGENCY = ["bad", "warn", "good", "plain"];
 
@@ -84,7 +146,7 @@ function Gates({ policies, hasMore }: { policies: readonly Policy[]; hasMore: bo
   const rated = policies
     .map((policy) => ({ policy, state: stateOf(policy.dataPlane) }))
     .sort((a, b) => URGENCY.indexOf(a.state.kind) - URGENCY.indexOf(b.state.kind));
-  const pods = policies.reduce((sum, { dataPlane }) => sum + (dataPlane?.pods ?? 0), 0);
+  const pods = policies.reduce((sum, { dataPlane }) => sum + (dataPlane?.firstPods ?? 0), 0);
   const oldestMs = Math.max(...policies.map(({ dataPlane }) => (dataPlane?.pods ? dataPlane.maxStalenessMs : 0)));
   return (
     <>
