@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "vitest";
 import { expectPresentable } from "./accessible.ts";
+import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
@@ -46,6 +47,45 @@ test("home shows the rejections of a policy whose rules cannot be read", async (
   const page = await open("/");
   const row = page.getByRole("region", { name: "Most rejections" }).getByRole("row").nth(1);
   await expect.poll(() => row.textContent(), { timeout: 30_000 }).toMatch(/^dev\/shop\/orders[1-9]\d*$/);
+});
+
+test("home shows the keys that expire next, and the list of all of them", async ({ dashboard, open }) => {
+  const { apiId } = await dashboard.call("apis.createApi", { name: "expiring <b>api</b>" });
+  const page = await open("/");
+  const panel = page.getByRole("region", { name: "Keys that expire soon" });
+  await panel.getByText("No key expires within 30 days.").waitFor();
+  const inDays = (days: number): number => Date.now() + days * 86_400_000 + 60_000;
+  for (const days of [9, 2, 29, 5, 7, 12, 31]) {
+    await dashboard.call("keys.createKey", { apiId, name: `ends after ${days} <i>`, expires: inDays(days) });
+  }
+  await dashboard.call("keys.createKey", { apiId, name: "off", expires: inDays(1), enabled: false });
+  await page.reload();
+  await expect
+    .poll(() => panel.getByRole("rowheader").allTextContents())
+    .toEqual([2, 5, 7, 9, 12].map((days) => `ends after ${days} <i>`));
+  await expect.poll(() => panel.getByRole("row").nth(1).textContent()).toContain("expiring <b>api</b>in 2 d");
+  expect(await panel.locator("time").first().getAttribute("title")).toMatch(/ UTC$/);
+  await expectPresentable(page);
+  await panel.getByRole("link", { name: "All within 30 days" }).click();
+  await page.getByText("6 keys", { exact: true }).waitFor();
+  await page.goBack();
+  await panel.getByRole("link", { name: "ends after 2 <i>" }).click();
+  await page.getByRole("heading", { name: "ends after 2 <i>" }).waitFor();
+});
+
+test("home says that usage is off instead of an error", async ({ dashboard, open }) => {
+  const { workspaceId } = await dashboard.call("admin.createWorkspace", { name: "without-usage" });
+  await inDatabase(dashboard, "insert into analytics_settings (workspace_id, enabled) values ($1, false)", [
+    workspaceId,
+  ]);
+  const page = await open("/nowhere");
+  const asked: string[] = [];
+  page.on("request", (request) => void asked.push(request.url()));
+  await page.goto(`${dashboard.url}/dashboard/?workspace=${workspaceId}`);
+  await page.getByText("Usage queries are off for this workspace.").waitFor();
+  await page.getByText("No key expires within 30 days.").waitFor();
+  expect(asked.filter((url) => url.includes("/v2/analytics."))).toEqual([]);
+  expect(await page.locator("main").innerText()).not.toContain("Loading");
 });
 
 test("home of an empty workspace leads through the first steps with commands that work", async ({

@@ -133,6 +133,8 @@ describe("the list of keys", () => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "narrowed" });
     await dashboard.call("permissions.createRole", { name: "narrow-role", permissions: ["narrow.read"] });
     const make = (body: object) => dashboard.call("keys.createKey", { apiId, ...body });
+    await make({ name: "is-later", expires: Date.now() + 60 * 86_400_000 });
+    await make({ name: "is-soon", expires: Date.now() + 3 * 86_400_000 });
     await make({ name: "is-off", enabled: false });
     await make({ name: "is-late", expires: 1 });
     await make({ name: "has-credits", credits: { remaining: 5 } });
@@ -146,30 +148,36 @@ describe("the list of keys", () => {
         .getByText(/^(is|has)-/)
         .allTextContents();
     const shows = (...expected: string[]) => expect.poll(names).toEqual(expected);
-    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off", "is-soon", "is-later");
     await page.getByRole("button", { name: "Filters" }).click();
-    await page.getByLabel("State").selectOption("disabled");
+    await page.getByLabel("State", { exact: true }).selectOption("disabled");
     await shows("is-off");
-    await page.getByLabel("State").selectOption("expired");
+    await page.getByLabel("State", { exact: true }).selectOption("expired");
     await shows("is-late");
-    await page.getByLabel("State").selectOption("any");
-    await page.getByLabel("Credits").selectOption("yes");
+    await page.getByLabel("State", { exact: true }).selectOption("any");
+    await page.getByLabel("Expiry", { exact: true }).selectOption("30d");
+    await shows("is-soon");
+    await page.getByLabel("Expiry", { exact: true }).selectOption("90d");
+    // The next to expire first.
+    await shows("is-soon", "is-later");
+    await page.getByLabel("Expiry", { exact: true }).selectOption("any");
+    await page.getByLabel("Credits", { exact: true }).selectOption("yes");
     await shows("has-credits");
-    await page.getByLabel("Credits").selectOption("any");
-    await page.getByLabel("Manifest").selectOption("yes");
+    await page.getByLabel("Credits", { exact: true }).selectOption("any");
+    await page.getByLabel("Manifest", { exact: true }).selectOption("yes");
     await shows("has-manifest");
-    await page.getByLabel("Manifest").selectOption("any");
-    await page.getByLabel("Role").fill("narrow-role");
+    await page.getByLabel("Manifest", { exact: true }).selectOption("any");
+    await page.getByLabel("Role", { exact: true }).fill("narrow-role");
     await shows("has-role");
-    await page.getByLabel("Role").fill("");
-    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
-    await page.getByLabel("Permission").fill("narrow.read");
+    await page.getByLabel("Role", { exact: true }).fill("");
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off", "is-soon", "is-later");
+    await page.getByLabel("Permission", { exact: true }).fill("narrow.read");
     await shows("has-role");
     // The address alone shows the same.
     await page.reload();
     await shows("has-role");
     await page.getByRole("button", { name: "Remove the filter Permission: narrow.read" }).click();
-    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off", "is-soon", "is-later");
   });
 
   test("Escape closes the filters of the key list and keeps the chosen API", async ({ dashboard, open }) => {
