@@ -38,7 +38,7 @@ export function SelectionBar<T>({
           {count > max ? (
             <>
               <span className="muted">Actions take at most {limit}.</span>
-              <Button onClick={() => selection.selectFirst(max)}>Select only the first {limit}</Button>
+              <Button onClick={() => selection.keepFirst(max)}>Keep the first {limit}</Button>
             </>
           ) : (
             children

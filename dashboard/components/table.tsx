@@ -146,7 +146,7 @@ export function Table<T>({
                     label={`Select all loaded ${many ?? `${one}s`}`}
                     count={rows.length}
                     selectedCount={selectedCount}
-                    onChange={selection.selectFirst}
+                    onChange={(isAll) => (isAll ? selection.selectAll() : selection.clear())}
                   />
                 </div>
               )}
@@ -287,8 +287,7 @@ function CheckAll({
   label: string;
   count: number;
   selectedCount: number;
-  /** Called with the number of rows to select. */
-  onChange: (count: number) => void;
+  onChange: (isAll: boolean) => void;
 }): ReactNode {
   const isAll = count > 0 && selectedCount === count;
   return (
@@ -300,7 +299,7 @@ function CheckAll({
       aria-label={label}
       checked={isAll}
       disabled={count === 0}
-      onChange={() => onChange(isAll ? 0 : count)}
+      onChange={() => onChange(!isAll)}
     />
   );
 }

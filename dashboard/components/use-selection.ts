@@ -15,8 +15,10 @@ export interface Selection<T> {
   readonly toggle: (index: number, isRange: boolean) => void;
   /** Moves the end of the selected range from one row to another, as Shift with an arrow key does. */
   readonly extend: (from: number, to: number) => void;
-  /** Selects the first loaded rows, and no others. */
-  readonly selectFirst: (count: number) => void;
+  /** Selects all loaded rows. */
+  readonly selectAll: () => void;
+  /** Keeps the first selected rows and removes the others. */
+  readonly keepFirst: (count: number) => void;
   readonly clear: () => void;
 }
 
@@ -50,7 +52,8 @@ export function useSelection<T>(
     has: (id) => ids.has(id),
     toggle: (index, isRange) => change((before) => toggled(before, order, { index, isRange })),
     extend: (from, to) => change((before) => extended(before, order, { from, to })),
-    selectFirst: (count) => change(() => ({ ids: new Set(order.slice(0, count)) })),
+    selectAll: () => change(() => ({ ids: new Set(order) })),
+    keepFirst: (count) => change(() => ({ ids: new Set(selected.slice(0, count).map(rowId)) })),
     clear: () => change(() => NOTHING),
   };
 }
