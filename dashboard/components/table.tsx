@@ -96,8 +96,11 @@ export function Table<T>({
   const goTo = (target: number): void => {
     setActive(target);
     virtualizer.scrollToIndex(target);
-    // Waits for the next frame, in which a row that was out of view has entered the document.
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`)?.focus());
+    const findRow = () => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`);
+    const row = findRow();
+    // Immediately, because the next key may be pressed within this frame. A row out of view enters the document in the next frame.
+    if (row) row.focus();
+    else requestAnimationFrame(() => findRow()?.focus());
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const index = rowIndexOf(event.target);

@@ -60,6 +60,7 @@ test("home shows the keys that expire next, and the list of all of them", async 
   }
   await dashboard.call("keys.createKey", { apiId, name: "off", expires: inDays(1), enabled: false });
   await page.reload();
+  await panel.getByText("ends after 2 <i>").waitFor();
   await expect
     .poll(() => panel.getByRole("rowheader").allTextContents())
     .toEqual([2, 5, 7, 9, 12].map((days) => `ends after ${days} <i>`));
