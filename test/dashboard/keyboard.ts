@@ -5,8 +5,8 @@ import { expect } from "vitest";
 const PRESSES_MAX = 150;
 
 /**
- * Fails when Tab does not reach everything in the page that can be operated with a mouse. A group that arrows walk through (rows of a table, tabs)
- * counts as reached by one of it.
+ * Fails when Tab does not reach everything in the page that can be operated with a mouse. A group that arrows walk through (rows of a table, their
+ * checkboxes, tabs) counts as reached by one of it.
  */
 export async function expectReachable(page: Page): Promise<void> {
   await page.evaluate(() => {
@@ -30,8 +30,9 @@ export async function expectReachable(page: Page): Promise<void> {
       activeElement.removeAttribute("data-to-reach");
       const group = activeElement.closest("[role=tablist], [role=table], [role=grid], [role=radiogroup], [role=menu]");
       const { role } = activeElement as HTMLElement & { role: string | null };
-      for (const other of group?.querySelectorAll(`[role=${role ?? "none"}]`) ?? [])
-        other.removeAttribute("data-to-reach");
+      const ofRow = "[data-index] input[type=checkbox]";
+      const others = activeElement.matches(ofRow) ? ofRow : `[role=${role ?? "none"}]`;
+      for (const other of group?.querySelectorAll(others) ?? []) other.removeAttribute("data-to-reach");
       return false;
     });
     if (isAtEnd) break;
