@@ -111,7 +111,7 @@ export async function deleteApi(
   await tx.query({ name: "delete-api", text, values: [workspaceId, apiId, deletedAt] });
 }
 
-/** An API with the settings that only administrators change. */
+/** An API with all of its settings. */
 export interface ApiSettingsRow {
   readonly id: string;
   readonly name: string;
@@ -138,7 +138,7 @@ export async function lockApiSettings(
   return rows[0];
 }
 
-/** Settings of an API that no procedure changes. */
+/** Settings of an API, which its manifest does not contain. */
 export interface ApiSettings {
   readonly ipAllowList: readonly string[];
   readonly deleteProtection: boolean;

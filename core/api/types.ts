@@ -1271,6 +1271,11 @@ export interface paths {
       requestBody: { content: { "application/json": {
         apiId: string;
         name?: string | undefined;
+        defaultPrefix?: string | null | undefined;
+        defaultByteLength?: number | null | undefined;
+        ipAllowList?: Array<string> | undefined;
+        deleteProtection?: boolean | undefined;
+        keyEncryption?: boolean | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {

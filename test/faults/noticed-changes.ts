@@ -237,6 +237,18 @@ export const NOTICED: Noticed = {
     }),
   },
 
+  "apis.updateApi": {
+    // A gate compares addresses only if its policy says where they are.
+    "its keys are refused from an address that is not in the list": async ({ resources }) => {
+      const { key, apiId } = await resources.key();
+      const [{ api: before }, { api: after }] = [verified(key, "VALID"), verified(key, "FORBIDDEN")];
+      return {
+        body: () => ({ apiId, ipAllowList: ["192.0.2.1"] }),
+        before: { ...(before && { api: before }) },
+        after: () => [{ ...(after && { api: after }) }],
+      };
+    },
+  },
   "apis.deleteApi": {
     "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ resources, apiId }) => {
       const { key } = await resources.key({ apiId });
@@ -365,7 +377,6 @@ export const NOTICED: Noticed = {
 /** Changes without an observable effect at gates and other api-servers, with the reason. */
 export const UNNOTICED: Readonly<Record<string, string>> = {
   "apis.createApi": "no key is in it yet",
-  "apis.updateApi": "neither decides by the name of an API, nor tells it",
   "identities.createIdentity": "no key has it yet",
   "permissions.createPermission": "no key has it yet",
   "permissions.updatePermission": "neither decides by its name or description, nor tells them; its slug is fixed",

@@ -13,7 +13,7 @@ import { type Administrator, insertAdministration } from "./administrator.ts";
 /** Maximum number of entries. The API's record contains the complete list, and every pod of the API keeps it in memory. */
 export const IP_ALLOW_LIST_MAX = 100;
 
-const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
+export const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 
 /** Returns the problem of a default prefix, as an error message; `undefined` if it is valid. */
 export const defaultPrefixProblem = (prefix: string): string | undefined =>
@@ -28,8 +28,8 @@ export function ipAllowListProblem(entries: readonly string[]): string | undefin
 }
 
 /**
- * Changes the given settings; writes nothing if nothing changes. Manifests do not contain these settings, so a managed API can be changed
- * too. Returns `undefined` if the workspace has no such API.
+ * Changes the given settings; writes nothing if nothing changes. Unlike `apis.updateApi`, this also changes a managed API, because manifests
+ * do not contain these settings. Returns `undefined` if the workspace has no such API.
  */
 export async function changeApi(
   administrator: Administrator,
@@ -38,7 +38,7 @@ export async function changeApi(
   return inTransaction(administrator, async (tx) => {
     const row = await lockApiSettings(tx, { workspaceId, apiId });
     if (row === undefined) return undefined;
-    const before = toSettings(row);
+    const before = settingsOf(row);
     const after = { ...before, ...change };
     const changed = (Object.keys(after) as Array<keyof ApiSettings>).filter(
       (setting) => JSON.stringify(after[setting]) !== JSON.stringify(before[setting]),
@@ -82,7 +82,8 @@ export const describeApi = (row: ApiSettingsRow): DescribedApi => ({
   createdAt: row.created_at,
 });
 
-const toSettings = (row: ApiSettingsRow): ApiSettings => ({
+/** Returns the settings of an API, in the form in which they are changed. */
+export const settingsOf = (row: ApiSettingsRow): ApiSettings => ({
   ipAllowList: row.ip_allow_list,
   deleteProtection: row.delete_protection,
   defaultPrefix: row.default_prefix,

@@ -1,9 +1,18 @@
 import { makeId } from "../../../core/ids.ts";
-import { insertApi, updateApi as updateApiRow } from "../../db/apis.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import {
+  type ApiRef,
+  type ApiSettings,
+  insertApi,
+  lockApiSettings,
+  updateApi as updateApiRow,
+  updateApiSettings,
+} from "../../db/apis.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Actor } from "../actor.ts";
+import { settingsOf } from "../administration/apis.ts";
 import { auditEvent, deleteManaged, lockManaged } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
@@ -28,13 +37,17 @@ export async function createApi(actor: Actor, name: string): Promise<string> {
 }
 
 /**
- * Changes the name or the manager of an API.
+ * Changes the name, the settings or the manager of an API.
  * @throws PublicError 404, 403, 409 if another manager has the API.
  */
 export async function updateApi<Required extends RequiredPermission>(
   actor: Actor<Required>,
   required: Required,
-  { apiId, name: requested }: { readonly apiId: string; readonly name?: string | undefined },
+  {
+    apiId,
+    name: requested,
+    settings: change = {},
+  }: { readonly apiId: string; readonly name?: string | undefined; readonly settings?: ApiSettingsChange },
 ): Promise<void> {
   const { caller, deps } = actor;
   const { workspaceId } = caller;
@@ -43,13 +56,35 @@ export async function updateApi<Required extends RequiredPermission>(
     actor.require(required, apiId);
     const manager = guardManaged(actor, MANAGED.api, api);
     const name = requested ?? api.name;
-    if (name === api.name && manager === api.manager) return;
-    await adopting(actor, MANAGED.api, () =>
-      updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
+    const updatedAt = deps.nowMs();
+    const settings = await readSettings(tx, { workspaceId, apiId }, change);
+    const changed = changeOf(
+      { name: api.name, manager: api.manager, ...settings?.before },
+      { name, manager, ...settings?.after },
     );
-    const change = changeOf({ name: api.name, manager: api.manager }, { name, manager });
-    await insertAudit(tx, actor, [{ ...auditEvent(MANAGED.api, { id: apiId, name }, "Updated"), ...change }]);
+    if (changed.after === undefined) return;
+    await adopting(actor, MANAGED.api, () => updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt }));
+    if (settings !== undefined) {
+      await updateApiSettings(tx, { workspaceId, apiId, settings: settings.after, updatedAt });
+    }
+    await insertAudit(tx, actor, [{ ...auditEvent(MANAGED.api, { id: apiId, name }, "Updated"), ...changed }]);
   });
+}
+
+/** Settings to change; `undefined` keeps the value. */
+type ApiSettingsChange = { readonly [Name in keyof ApiSettings]?: ApiSettings[Name] | undefined };
+
+/** Returns the settings of a locked API before and after the change; `undefined` if no setting is given. */
+async function readSettings(
+  tx: Queryable,
+  ref: ApiRef,
+  change: ApiSettingsChange,
+): Promise<{ readonly before: ApiSettings; readonly after: ApiSettings } | undefined> {
+  const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+  const row = Object.keys(given).length === 0 ? undefined : await lockApiSettings(tx, ref);
+  if (row === undefined) return undefined;
+  const before = settingsOf(row);
+  return { before, after: { ...before, ...given } };
 }
 
 /**

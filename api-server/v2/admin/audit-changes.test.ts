@@ -79,6 +79,11 @@ test("audit entry of an API update lists changed fields, also for the CLI", asyn
   const apiId = await resources.api();
   await t.data("apis.updateApi", { apiId, name: "renamed" });
   expect((await lastChange(apiId, "api.update")).after).toEqual({ name: "renamed" });
+  await t.data("apis.updateApi", { apiId, deleteProtection: true });
+  expect(await lastChange(apiId, "api.update")).toEqual({
+    before: { deleteProtection: false },
+    after: { deleteProtection: true },
+  });
   await changeApi(person() as never, { workspaceId: t.workspace.id, apiId, change: { ipAllowList: ["10.0.0.0/8"] } });
   expect(await lastChange(apiId, "api.update")).toEqual({
     before: { ipAllowList: [] },

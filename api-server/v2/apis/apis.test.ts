@@ -100,6 +100,64 @@ describe("apis.updateApi", () => {
     expect(await t.data("apis.updateApi", { apiId, name })).toEqual({});
     expect(await t.audit()).toHaveLength(rows);
   });
+
+  const settingsOf = async (apiId: string) => (await t.data("admin.listApis", { search: apiId }))[0];
+
+  test("apis.updateApi changes the given settings only, and null removes a default", async () => {
+    const apiId = await createApi("with settings");
+    const settings = {
+      defaultPrefix: "prod",
+      defaultByteLength: 24,
+      ipAllowList: ["10.0.0.0/8", "::1"],
+      deleteProtection: true,
+      keyEncryption: true,
+    };
+    await t.data("apis.updateApi", { apiId, ...settings, ipAllowList: [...settings.ipAllowList, "::1"] });
+    expect(await settingsOf(apiId)).toMatchObject({ name: "with settings", ...settings });
+    const rows = (await t.audit()).length;
+    await t.data("apis.updateApi", { apiId, ...settings });
+    expect(await t.audit()).toHaveLength(rows);
+    const { key } = await t.data("keys.createKey", { apiId });
+    expect(key).toMatch(/^prod_\w{30,}$/);
+    expect(await statusOf("apis.deleteApi", { apiId })).toBe(412);
+    await t.data("apis.updateApi", { apiId, deleteProtection: false, defaultPrefix: null });
+    const { defaultPrefix: _, ...kept } = settings;
+    expect(await settingsOf(apiId)).toMatchObject({ ...kept, deleteProtection: false });
+    expect(await settingsOf(apiId)).not.toHaveProperty("defaultPrefix");
+    await t.data("apis.updateApi", { apiId, defaultByteLength: null, ipAllowList: [], keyEncryption: false });
+    const plain = await settingsOf(apiId);
+    expect([plain.defaultByteLength, plain.ipAllowList, plain.keyEncryption]).toEqual([undefined, undefined, false]);
+    expect(await statusOf("apis.deleteApi", { apiId })).toBe(200);
+  });
+
+  test.each([
+    { field: "defaultPrefix", value: "" },
+    { field: "defaultPrefix", value: "nine_char" },
+    { field: "defaultPrefix", value: "a-b" },
+    { field: "defaultByteLength", value: 15 },
+    { field: "defaultByteLength", value: 256 },
+    { field: "ipAllowList", value: ["10.0.0.1", "10.0.0.0/33"] },
+    { field: "ipAllowList", value: ["example.com"] },
+    { field: "ipAllowList", value: Array.from({ length: 101 }, (_, at) => `10.0.0.${at}`) },
+    { field: "ipAllowList", value: null },
+    { field: "deleteProtection", value: "on" },
+  ])("apis.updateApi rejects $field $value, and changes nothing", async ({ field, value }) => {
+    const apiId = await createApi();
+    const { status, body } = await t.call("apis.updateApi", { apiId, name: "renamed", [field]: value });
+    expect(status).toBe(400);
+    expect(body.error.errors[0].location).toMatch(new RegExp(`^body\\.${field}`));
+    expect((await settingsOf(apiId)).name).toBe("payments");
+  });
+
+  test("apis.updateApi leaves the settings of an API that a manifest or another root key holds", async () => {
+    const { apiId } = await t.data("apis.createApi", { name: "held" }, { headers: MANAGER });
+    const change = { apiId, deleteProtection: true };
+    const poor = { rootKey: await t.rootKey(["api.api_other123.update_api", "api.*.read_api"]) };
+    expect([await statusOf("apis.updateApi", change), await statusOf("apis.updateApi", change, poor)]).toEqual([
+      409, 403,
+    ]);
+    expect(await settingsOf(apiId)).toMatchObject({ deleteProtection: false });
+  });
 });
 
 describe("a managed API", () => {

@@ -1,8 +1,12 @@
 import * as z from "zod";
+import { DEFAULT_PREFIX, IP_ALLOW_LIST_MAX, ipAllowListProblem } from "../../domain/administration/apis.ts";
 import { updateApi as change } from "../../domain/apis/apis.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
+
+const IP_RANGE_LENGTH_MAX = 64;
 
 const Body = z.strictObject({
   apiId: ApiId,
@@ -13,6 +17,36 @@ const Body = z.strictObject({
     .optional()
     .describe("New name. If omitted, the name does not change.")
     .meta({ examples: ["orders"] }),
+  defaultPrefix: z
+    .string()
+    .regex(DEFAULT_PREFIX)
+    .nullable()
+    .optional()
+    .describe("Default prefix of new keys; `null` for none.")
+    .meta({ examples: ["prod"] }),
+  defaultByteLength: z
+    .int()
+    .min(16)
+    .max(255)
+    .nullable()
+    .optional()
+    .describe("Default number of random bytes of new keys; `null` for 16.")
+    .meta({ examples: [24] }),
+  ipAllowList: z
+    .array(
+      z
+        .string()
+        .max(IP_RANGE_LENGTH_MAX)
+        .meta({ examples: ["10.0.0.0/8"] }),
+    )
+    .max(IP_ALLOW_LIST_MAX)
+    .optional()
+    .describe("Client addresses and CIDR blocks that may use keys of the API. An empty list allows every address."),
+  deleteProtection: z.boolean().optional().describe("Whether the API cannot be deleted."),
+  keyEncryption: z
+    .boolean()
+    .optional()
+    .describe("Whether new keys of the API can be recoverable; the api-servers also need an encryption key."),
 });
 type Body = z.output<typeof Body>;
 
@@ -22,7 +56,8 @@ export const updateApi = defineProcedure({
   path: "apis.updateApi",
   effect: "change",
   summary: "Change an API",
-  description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
+  description:
+    "Changes the given members. Existing keys keep their prefix and length. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
   permissions: required,
   errors: ["api_not_found", "managed_by_manifest", "managed_exists"],
   addition: true,
@@ -32,6 +67,10 @@ export const updateApi = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
-  await change(call, required.updateApi, call.body);
+  const { apiId, name, ...settings } = call.body;
+  const ipAllowList = settings.ipAllowList && [...new Set(settings.ipAllowList)];
+  const problem = ipAllowList && ipAllowListProblem(ipAllowList);
+  if (problem !== undefined) throw invalidField("body.ipAllowList", problem);
+  await change(call, required.updateApi, { apiId, name, settings: { ...settings, ipAllowList } });
   return {};
 }
