@@ -74,7 +74,6 @@ describe("the page of an API", () => {
     expect(await factOf(page, "Default length")).toBe("24 random bytes");
     expect(await factOf(page, "Allowed addresses")).toBe("10.0.0.0/8, ::1");
     expect(await factOf(page, "Delete protection")).toBe("on");
-    await page.getByText(`postern api update --id ${apiId} --workspace ws_`).waitFor();
     await page.getByRole("link", { name: policyName }).waitFor();
     const rows = section(page, "Newest keys").getByRole("row");
     await expect.poll(() => rows.count()).toBe(11);
@@ -160,10 +159,64 @@ describe("the page of an API", () => {
     await inDatabase(dashboard, "update apis set manager = 'main/Api/shop/managed' where id = $1", [apiId]);
     const page = await open(`/apis/${apiId}`);
     await page.getByText("A manifest manages this object.").waitFor();
+    await page.getByText(`postern api update --id ${apiId} --workspace ws_`).waitFor();
+    expect(await page.getByRole("button", { name: "Change the settings" }).count()).toBe(0);
     for (const name of ["Rename", "Delete"]) {
       const button = page.getByRole("button", { name, exact: true });
       expect(await button.getAttribute("title")).toContain("A manifest manages this object");
     }
+  });
+
+  test("API page changes settings, shows the server's objection at its field, and unlocks a protected API", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
+    const { call } = dashboard;
+    const { apiId } = await call("apis.createApi", { name: "set-api" });
+    const page = await open(`/apis/${apiId}`);
+    const dialog = page.getByRole("dialog");
+    const change = page.getByRole("button", { name: "Change the settings" });
+    const save = dialog.getByRole("button", { name: "Save" });
+    await change.click();
+    await save.press("Enter");
+    await dialog.getByText("No changes yet.").waitFor();
+    await dialog.getByLabel("Default length of new keys").fill("15");
+    await save.press("Enter");
+    expect(await dialog.getByLabel("Default length of new keys").getAttribute("aria-invalid")).toBe("true");
+    await dialog.getByLabel("Default length of new keys").fill("32");
+    await dialog.getByLabel("Default prefix of new keys").fill("prod");
+    await dialog.getByLabel("Allowed addresses").fill("10.0.0.0/8\nexample.com\n");
+    await dialog.getByLabel("Delete protection").check();
+    // Someone else changes another setting meanwhile, which the form keeps.
+    await call("apis.updateApi", { apiId, keyEncryption: true });
+    faults.expect(/400/);
+    await save.click();
+    await dialog.getByText('"example.com" is not an IP address or range').waitFor();
+    expect(await dialog.getByLabel("Allowed addresses").getAttribute("aria-invalid")).toBe("true");
+    await dialog.getByLabel("Allowed addresses").fill("10.0.0.0/8\n\n 10.0.0.0/8\n::1");
+    await save.dblclick();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByText("protected", { exact: true }).waitFor();
+    await expect.poll(() => factOf(page, "Allowed addresses")).toBe("10.0.0.0/8, ::1");
+    expect(await factOf(page, "Default prefix")).toBe("prod");
+    expect(await factOf(page, "Default length")).toBe("32 random bytes");
+    expect(await factOf(page, "Recoverable keys")).toBe("allowed");
+    const { key } = await call("keys.createKey", { apiId });
+    expect(key).toMatch(/^prod_/);
+
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await dialog.getByRole("link", { name: "settings of the API" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await change.click();
+    await dialog.getByLabel("Delete protection").uncheck();
+    await page.keyboard.press("Escape");
+    await page.getByText("The form has input that is not saved.").waitFor();
+    await page.getByRole("button", { name: "Stay" }).click();
+    await save.click();
+    await expect.poll(() => factOf(page, "Delete protection")).toBe("off");
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await dialog.getByRole("button", { name: "Delete the API" }).waitFor();
   });
 
   test("API page shows a viewer all data and which permissions are missing", async ({ dashboard, open }) => {
@@ -173,6 +226,7 @@ describe("the page of an API", () => {
     await expectAccessible(page);
     for (const [name, tuple] of [
       ["Rename", "update_api"],
+      ["Change the settings", "update_api"],
       ["Delete", "delete_api"],
     ] as const) {
       const button = page.getByRole("button", { name, exact: true });

@@ -168,6 +168,12 @@ export const EVERY_WINDOW = {
       item: "Delete",
     },
     { name: "rename an API on its page", by: ["RenameApi"], at: pageOfApi, opener: button("Rename") },
+    {
+      name: "the settings of an API",
+      by: ["ChangeApiSettings"],
+      at: pageOfApi,
+      opener: button("Change the settings"),
+    },
     { name: "delete an API on its page", by: ["DeleteApi"], at: pageOfApi, opener: button("Delete") },
     { name: "the menu of the keys", by: ["KeysPage"], kind: "menu", at: keysOfApi, opener: button("More") },
     {

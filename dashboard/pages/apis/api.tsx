@@ -1,12 +1,8 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, useForget, useRead } from "../../api/queries.ts";
-import { useMay, useWorkspace } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { useMay } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
-import { CodeBlock } from "../../components/code-block.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
@@ -17,6 +13,7 @@ import { PoliciesOfApi } from "./api-policies.tsx";
 import { ApiBadges } from "./badges.tsx";
 import { DeleteApi } from "./delete-api.tsx";
 import { RenameApi } from "./name-dialogs.tsx";
+import { ApiSettings } from "./settings.tsx";
 import "../../components/sections.css";
 
 export const Route = createLazyRoute("/apis/$apiId")({ component: ApiPage });
@@ -78,7 +75,7 @@ function ApiPage(): ReactNode {
             <div className="sections section-wide">
               <section aria-labelledby="api-settings">
                 <h2 id="api-settings">Settings</h2>
-                {api !== undefined && <Settings api={api} />}
+                {api !== undefined && <ApiSettings api={api} />}
               </section>
               {may("workspace.*.read_pods") && (
                 <section aria-labelledby="api-policies">
@@ -115,60 +112,6 @@ function ApiActions({ api }: { api: Row<"admin.listApis"> }): ReactNode {
       </Button>
       {opened === "rename" && <RenameApi api={api} onClose={close} />}
       {opened === "delete" && <DeleteApi api={api} onClose={close} onDeleted={() => void leave()} />}
-    </>
-  );
-}
-
-/** Random bytes of a new key if the API has no setting. */
-const USUAL_BYTES = 16;
-
-/** Shows the settings of an API. Only the command line changes them. */
-function Settings({ api }: { api: Row<"admin.listApis"> }): ReactNode {
-  const { workspace } = useWorkspace();
-  const { apiId, defaultPrefix, defaultByteLength = USUAL_BYTES, ipAllowList, deleteProtection, keyEncryption } = api;
-  return (
-    <>
-      <DetailList
-        facts={[
-          [
-            "Id",
-            <span key="id" className="field-row">
-              <code>{apiId}</code> <CopyButton text={apiId} label="Copy id" />
-            </span>,
-          ],
-          [
-            "Default prefix",
-            defaultPrefix === undefined ? (
-              <span key="prefix" className="muted">
-                none
-              </span>
-            ) : (
-              <code key="prefix">{defaultPrefix}</code>
-            ),
-          ],
-          ["Default length", `${defaultByteLength.toLocaleString("en")} random bytes`],
-          [
-            "Allowed addresses",
-            ipAllowList === undefined ? (
-              <span key="addresses" className="muted">
-                all
-              </span>
-            ) : (
-              <code key="addresses">{ipAllowList.join(", ")}</code>
-            ),
-          ],
-          ["Delete protection", deleteProtection ? "on" : "off"],
-          ["Recoverable keys", keyEncryption ? "allowed" : "not allowed"],
-          ["Created", <Ago key="created" atMs={api.createdAt} />],
-        ]}
-      />
-      <p className="muted">
-        An administrator changes the prefix, length, addresses, protection and recoverable keys from the command line:
-      </p>
-      <CodeBlock
-        label="Change a setting"
-        text={`postern api update --id ${apiId} --workspace ${workspace.id} --default-prefix PREFIX`}
-      />
     </>
   );
 }

@@ -1,8 +1,6 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, useChange } from "../../api/queries.ts";
-import { useWorkspace } from "../../api/session.ts";
-import { Button } from "../../components/button.tsx";
-import { CodeBlock } from "../../components/code-block.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
@@ -48,22 +46,16 @@ export function DeleteApi({
 
 /** Explains how to proceed if an API is delete-protected. */
 function Protected({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
-  const { workspace } = useWorkspace();
   return (
-    <Dialog
-      title={`The API ${api.name} is protected`}
-      isOpen
-      onClose={onClose}
-      actions={<Button onClick={onClose}>Close</Button>}
-    >
+    <Dialog title={`The API ${api.name} is protected`} isOpen onClose={onClose}>
       <p>
-        Delete protection is enabled for this API, because deleting it stops all of its keys. An administrator can
-        disable the protection from the command line:
+        Delete protection is enabled for this API, because deleting it stops all of its keys. Disable the protection in
+        the{" "}
+        <Link to="/apis/$apiId" params={{ apiId: api.apiId }} onClick={onClose}>
+          settings of the API
+        </Link>{" "}
+        first.
       </p>
-      <CodeBlock
-        label="Disable the delete protection"
-        text={`postern api update --id ${api.apiId} --workspace ${workspace.id} --delete-protection off`}
-      />
     </Dialog>
   );
 }
