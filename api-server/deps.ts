@@ -3,6 +3,7 @@ import type {
   CreditsDeps,
   InstallationDeps,
   LimitDeps,
+  PeopleDeps,
   PodDeps,
   UsageDeps,
   VaultDeps,
@@ -19,6 +20,7 @@ export interface Deps
     VaultDeps,
     VerificationDeps,
     PodDeps,
+    PeopleDeps,
     InstallationDeps {
   readonly analytics: UsageDeps["analytics"];
   readonly projection: LimitDeps["projection"];

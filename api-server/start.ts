@@ -48,7 +48,7 @@ import { dashboardFolder } from "./plugins/dashboard-page.ts";
 import { answerReadyz } from "./plugins/health.ts";
 import { createV1, V1_DOCUMENTS, type V1Settings } from "./plugins/v1/index.ts";
 import { startRelay } from "./relay/relay.ts";
-import type { SignInSettings } from "./sign-in/settings.ts";
+import { peopleDepsOf, type SignInSettings } from "./sign-in/settings.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
 const SCRIPTS_WAIT_MS = 1000;
@@ -280,6 +280,7 @@ async function startParts(
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
     throttle: new LogThrottle(),
+    ...peopleDepsOf(config.signIn ?? {}),
     rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,

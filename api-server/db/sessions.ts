@@ -1,4 +1,4 @@
-import type { Assignment } from "../../core/sessions/assignments.ts";
+import type { Assignment, RolesOfGroups } from "../../core/sessions/assignments.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Identifies a person by the identity provider and the person's name at this provider. */
@@ -19,6 +19,15 @@ export interface SessionRow extends PersonRef {
   readonly expires_at: number;
   readonly ended_at: number | null;
 }
+
+/**
+ * Returns the assignments of a session: those of its link, or those that the active roles file gives to the provider's groups, so that a
+ * changed file takes effect with the next call.
+ */
+export const assignmentsOf = (
+  { signed_in_by: signedInBy, groups, roles }: Pick<SessionRow, "signed_in_by" | "groups" | "roles">,
+  { rolesOfGroups }: { readonly rolesOfGroups: RolesOfGroups },
+): readonly Assignment[] => (signedInBy === "link" ? roles : rolesOfGroups(groups));
 
 /** A session, with the workspace that the call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
@@ -58,6 +67,8 @@ export interface NewSession extends PersonRef {
   readonly signedInBy: SessionRow["signed_in_by"];
   readonly groups: readonly string[];
   readonly roles: readonly Assignment[];
+  /** Who made the link; `null` with OpenID Connect. */
+  readonly linkMadeBy: string | null;
   readonly remoteIp: string | null;
   readonly userAgent: string | null;
   readonly createdAt: number;
@@ -65,9 +76,9 @@ export interface NewSession extends PersonRef {
 }
 
 export async function insertSession(db: Queryable, session: NewSession): Promise<void> {
-  const text = `insert into sessions (id, token_hash, issuer, subject, name, email, signed_in_by, groups, roles, remote_ip,
-                                      user_agent, created_at, last_seen_at, expires_at)
-                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)`;
+  const text = `insert into sessions (id, token_hash, issuer, subject, name, email, signed_in_by, groups, roles, link_made_by,
+                                      remote_ip, user_agent, created_at, last_seen_at, expires_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14)`;
   await db.query({
     name: "insert-session",
     text,
@@ -81,6 +92,7 @@ export async function insertSession(db: Queryable, session: NewSession): Promise
       session.signedInBy,
       JSON.stringify(session.groups),
       JSON.stringify(session.roles),
+      session.linkMadeBy,
       session.remoteIp,
       session.userAgent,
       session.createdAt,

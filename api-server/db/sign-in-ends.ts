@@ -1,4 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
+import type { LinkScope } from "./sign-in-links.ts";
 
 /* Ends sessions and links of other people, for administrators. */
 
@@ -19,14 +20,38 @@ export async function endSessionsNamed(
   return rows;
 }
 
-/** Invalidates the links for this name. Returns their number. */
+/** Ends these sessions, which the transaction has locked. */
+export async function endSessionsById(
+  tx: Queryable,
+  { sessionIds, endedAt }: { sessionIds: readonly string[]; endedAt: number },
+): Promise<void> {
+  const text = "update sessions set ended_at = $2 where id = any($1)";
+  await tx.query({ name: "end-sessions-by-id", text, values: [sessionIds, endedAt] });
+}
+
+/** Invalidates the links for this name, and those that these sessions made. Returns their number. */
 export async function endLinksFor(
   tx: Queryable,
-  { person, endedAt }: { person: string; endedAt: number },
+  {
+    person,
+    sessionIds,
+    scope,
+    endedAt,
+  }: {
+    /** `null` for no name. */
+    person: string | null;
+    sessionIds: readonly string[];
+    /** Selects the links for the name. Default: all of them. */
+    scope?: Omit<LinkScope, "nowMs">;
+    endedAt: number;
+  },
 ): Promise<number> {
   const text = `update sign_in_links l
-                   set used_at = $2
-                 where l.name = $1 and l.used_at is null and l.expires_at >= $2`;
-  const { rowCount } = await tx.query({ name: "end-links-for", text, values: [person, endedAt] });
+                   set used_at = $4
+                 where l.used_at is null and l.expires_at >= $4
+                   and (l.created_by_session = any($2) or (l.name = $1
+                        and ($3::text is null or l.workspace_id = $3 or ($5 and l.workspace_id is null))))`;
+  const values = [person, sessionIds, scope?.workspaceId ?? null, endedAt, scope?.includesAll ?? true];
+  const { rowCount } = await tx.query({ name: "end-links-for", text, values });
   return rowCount ?? 0;
 }

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { AnalyticsStore } from "../../analytics/contract.ts";
 import type { QueryMetrics } from "../../analytics/query-metrics.ts";
+import type { RolesOfGroups } from "../../core/sessions/assignments.ts";
 import type { Counters } from "../../edge/counters/contract.ts";
 import type { Edge } from "../../edge/edge.ts";
 import type { EventSource, LineSink } from "../../edge/events/contract.ts";
@@ -74,6 +75,14 @@ export interface UsageDeps extends CountingDeps, ReadDeps {
   readonly queryMetrics: QueryMetrics;
   /** Reports the number of events that are pending in the streams. */
   readonly eventStreams: Pick<EventSource, "measure">;
+}
+
+/** Dependencies of functions that manage the sessions of people. */
+export interface PeopleDeps extends ChangeDeps {
+  /** Maximum idle time of a session, in ms. */
+  readonly sessionIdleMs: number;
+  /** Roles of groups according to the active roles file. */
+  readonly rolesOfGroups: RolesOfGroups;
 }
 
 /** Dependencies of functions that read the reports of pods. */

@@ -1,9 +1,15 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
-import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
+import { type Assignment, namedWorkspaces, type RolesOfGroups } from "../../core/sessions/assignments.ts";
 import { endOf, SEEN_EVERY_MS, type SessionEnd, type SessionTimes } from "../../core/sessions/session-end.ts";
 import type { CallingActor } from "../db/audit.ts";
-import { findSession, type SessionInWorkspaceRow, type SessionRow, updateSessionSeen } from "../db/sessions.ts";
+import {
+  assignmentsOf,
+  findSession,
+  type SessionInWorkspaceRow,
+  type SessionRow,
+  updateSessionSeen,
+} from "../db/sessions.ts";
 import { listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
 import type { DashboardAddress } from "./own-origin.ts";
@@ -16,8 +22,8 @@ import type { DashboardAddress } from "./own-origin.ts";
 export interface SessionRules {
   readonly times: SessionTimes;
   readonly address: DashboardAddress;
-  /** Returns the roles of a person's groups according to the active roles file; an empty list if there is no file. */
-  readonly rolesOfGroups: (groups: readonly string[]) => readonly Assignment[];
+  /** Roles of a person's groups according to the active roles file. */
+  readonly rolesOfGroups: RolesOfGroups;
 }
 
 export interface EnteredWorkspace {
@@ -65,13 +71,6 @@ export async function findSignedIn(
   const entered = workspace === undefined ? await firstWorkspace(db, assignments) : namedWorkspace(row);
   return { session: row, assignments, workspace: entered };
 }
-
-/**
- * Returns the assignments of a session: those of its link, or those that the active roles file gives to the provider's groups, so that a
- * changed file takes effect with the next call.
- */
-export const assignmentsOf = (session: SessionRow, rules: SessionRules): readonly Assignment[] =>
-  session.signed_in_by === "link" ? session.roles : rules.rolesOfGroups(session.groups);
 
 export const timesOf = (row: SessionRow) => ({
   lastSeenAtMs: row.last_seen_at,

@@ -15,7 +15,7 @@ export const newToken = ({ randomBytes }: Pick<Deps, "randomBytes">): string =>
   Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
 
 export interface Person
-  extends Pick<NewSession, "issuer" | "subject" | "name" | "email" | "signedInBy" | "groups" | "roles"> {
+  extends Pick<NewSession, "issuer" | "subject" | "name" | "email" | "signedInBy" | "groups" | "roles" | "linkMadeBy"> {
   /** The person's current assignments, for the audit log. */
   readonly assignments: readonly Assignment[];
   /** Sign-in method, for the audit log. */
@@ -34,12 +34,15 @@ export async function openSession(
     person,
     oldToken,
     origin,
+    endsBy = Number.POSITIVE_INFINITY,
   }: {
     deps: Pick<Deps, "nowMs" | "randomBytes">;
     times: SessionTimes;
     person: Person;
     oldToken: string | undefined;
     origin: Origin;
+    /** Latest end of the session, Unix ms. Default: only `times` limits it. */
+    endsBy?: number | undefined;
   },
 ): Promise<string> {
   const { assignments, how, ...kept } = person;
@@ -53,7 +56,7 @@ export async function openSession(
     remoteIp: origin.clientIp,
     userAgent: origin.userAgent ?? null,
     createdAt: now,
-    expiresAt: now + times.maxMs,
+    expiresAt: Math.min(now + times.maxMs, endsBy),
   });
   const event = { event: "session.create", description: `${person.name} signed in ${how}` };
   await logOfPerson(tx, { deps, origin, session, assignments, event });

@@ -1,7 +1,7 @@
 import { isMap, isNode, isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import * as z from "zod";
 import { PERSON_ROLES } from "../../core/permissions/person-roles.ts";
-import type { Assignment } from "../../core/sessions/assignments.ts";
+import type { Assignment, RolesOfGroups } from "../../core/sessions/assignments.ts";
 
 /*
  * The roles file, which assigns roles to groups. It is configuration and not a table, so that it is reviewed and rolled back like the rest
@@ -19,9 +19,6 @@ export const RolesFile = z
   })
   .describe("Dashboard roles of the groups of an OpenID provider.");
 export type RolesFile = z.infer<typeof RolesFile>;
-
-/** Returns the assignments of a person with these groups. A group that is not in the file has no role. */
-export type RolesOfGroups = (groups: readonly string[]) => readonly Assignment[];
 
 /** Maximum length of the file, equal to that of a Kubernetes ConfigMap. */
 const LENGTH_MAX = 1_048_576;
@@ -53,7 +50,9 @@ export function parseRolesFile(text: string): RolesOfGroups {
       Object.entries(roles).map(([workspace, role]): Assignment => ({ workspace, role })),
     ]),
   );
-  return (groups) => groups.flatMap((group) => assignments.get(group) ?? []);
+  return Object.assign((groups: readonly string[]) => groups.flatMap((group) => assignments.get(group) ?? []), {
+    names: () => [...assignments.keys()],
+  });
 }
 
 /** Finds a duplicate group. It is an error, because the parser would ignore one of its entries. */
@@ -75,9 +74,10 @@ function findRepeatedKey(node: unknown): Node | undefined {
 /** Like `parseRolesFile`, but for a text that may change: it is parsed again after each change. */
 export function followRoles(current: () => string): RolesOfGroups {
   let known: { readonly text: string; readonly roles: RolesOfGroups } | undefined;
-  return (groups) => {
+  const roles = (): RolesOfGroups => {
     const text = current();
     if (known?.text !== text) known = { text, roles: parseRolesFile(text) };
-    return known.roles(groups);
+    return known.roles;
   };
+  return Object.assign((groups: readonly string[]) => roles()(groups), { names: () => roles().names() });
 }

@@ -1,9 +1,10 @@
+import { NO_ROLES, type RolesOfGroups } from "../../core/sessions/assignments.ts";
 import { DEFAULT_SESSION_TIMES, type SessionTimes } from "../../core/sessions/session-end.ts";
 import type { Deps } from "../deps.ts";
+import type { PeopleDeps } from "../domain/deps.ts";
 import type { ErrorSender } from "../plugins/errors.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ProviderSettings } from "./provider.ts";
-import type { RolesOfGroups } from "./roles-file.ts";
 import type { SignInLimits, SignInLimitsOptions } from "./sign-in-limits.ts";
 import type { FailedSignIns } from "./sign-in-log.ts";
 
@@ -21,9 +22,18 @@ export interface SignInSettings {
 }
 
 export const sessionRulesOf = (
-  { url, times = DEFAULT_SESSION_TIMES, rolesOfGroups = () => [] }: SignInSettings,
+  { url, times = DEFAULT_SESSION_TIMES, rolesOfGroups = NO_ROLES }: SignInSettings,
   { isTls }: { readonly isTls: boolean },
 ): SessionRules => ({ times, address: { url, isTls }, rolesOfGroups });
+
+/** Returns the dependencies of the functions that manage the sessions of people. */
+export const peopleDepsOf = ({
+  times = DEFAULT_SESSION_TIMES,
+  rolesOfGroups = NO_ROLES,
+}: SignInSettings): Pick<PeopleDeps, "sessionIdleMs" | "rolesOfGroups"> => ({
+  sessionIdleMs: times.idleMs,
+  rolesOfGroups,
+});
 
 /** Returns the provider's settings with the redirect URI. Throws an Error if there is a provider without `url`. */
 export function providerOf({ url, provider }: SignInSettings): ProviderSettings | undefined {

@@ -29,9 +29,11 @@ export async function signInByLink(
       groups: [],
       roles,
       assignments: roles,
+      linkMadeBy: link.created_by,
       how: `by the link ${link.id} that ${link.created_by} made`,
     };
-    return openSession(tx, { deps, times: rules.times, person, oldToken, origin });
+    const endsBy = link.session_expires_at ?? undefined;
+    return openSession(tx, { deps, times: rules.times, person, oldToken, origin, endsBy });
   });
   if (session !== undefined) return session;
   bounds.failed(origin.clientIp);

@@ -115,7 +115,8 @@ async function callback(parts: SignInDeps, provider: Provider, { request, reply 
     return refuse(parts, request, error);
   }
   const assignments = rules.rolesOfGroups(claimed.groups);
-  const person = { ...claimed, signedInBy: "oidc", roles: [], assignments, how: `with ${claimed.issuer}` } as const;
+  const how = `with ${claimed.issuer}`;
+  const person = { ...claimed, signedInBy: "oidc", roles: [], linkMadeBy: null, assignments, how } as const;
   const token = await inTransaction(deps, (tx) =>
     openSession(tx, { deps, times: rules.times, person, oldToken: undefined, origin }),
   );

@@ -1,10 +1,10 @@
 import { hashKey } from "../../core/keys/key-string.ts";
 import { endOf } from "../../core/sessions/session-end.ts";
-import { endSession, endSessionsOf } from "../db/sessions.ts";
+import { assignmentsOf, endSession, endSessionsOf } from "../db/sessions.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { Deps } from "../deps.ts";
 import type { Origin } from "../domain/actor.ts";
-import { assignmentsOf, type SessionRules, timesOf } from "../sessions/signed-in.ts";
+import { type SessionRules, timesOf } from "../sessions/signed-in.ts";
 import { logOfPerson } from "./sign-in-log.ts";
 
 /**

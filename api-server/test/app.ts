@@ -26,6 +26,7 @@ import { createKeyOwners } from "../keys/key-owners.ts";
 import { createKeyVault } from "../keys/key-vault.ts";
 import { createRootKeyUsage } from "../keys/root-key-usage.ts";
 import { createV1, type V1Settings } from "../plugins/v1/index.ts";
+import { peopleDepsOf } from "../sign-in/settings.ts";
 import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {
@@ -156,6 +157,7 @@ export async function buildTestApp(
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
     throttle: new LogThrottle(),
+    ...peopleDepsOf(options.signIn ?? {}),
     rootKeyUsage: createRootKeyUsage({ nowMs }),
     nowMs,
     randomBytes,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { GRANTS_OF_INSTALLATION_ADMIN, grantsOfPerson } from "../permissions/person-roles.ts";
-import { type Assignment, grantsIn, namedWorkspaces, roleIn } from "./assignments.ts";
+import { type Assignment, administersAll, grantsIn, namedWorkspaces, roleIn } from "./assignments.ts";
 
 const shop = { id: "ws_1", name: "shop" };
 const at = (workspace: string, role: Assignment["role"]): Assignment => ({ workspace, role });
@@ -38,4 +38,38 @@ test("accessible workspaces of a user are listed once each, or are all workspace
   expect(namedWorkspaces([at("shop", "viewer"), at("ws_2", "admin"), at("shop", "admin")])).toEqual(["shop", "ws_2"]);
   expect(namedWorkspaces([at("shop", "viewer"), at("*", "viewer")])).toBe("all");
   expect(namedWorkspaces([])).toEqual([]);
+});
+
+const bank = { id: "ws_2", name: "bank" };
+test.each<{ name: string; by: Assignment[]; of: Assignment[]; is: boolean }>([
+  { name: "of one workspace", by: [at("ws_1", "admin")], of: [at("shop", "viewer")], is: true },
+  { name: "who is only an operator", by: [at("ws_1", "operator")], of: [at("shop", "viewer")], is: false },
+  {
+    name: "of one of two workspaces",
+    by: [at("ws_1", "admin")],
+    of: [at("shop", "viewer"), at("bank", "viewer")],
+    is: false,
+  },
+  {
+    name: "of both workspaces",
+    by: [at("shop", "admin"), at("ws_2", "admin")],
+    of: [at("ws_1", "admin"), at("bank", "viewer")],
+    is: true,
+  },
+  {
+    name: "of both, beside a role everywhere",
+    by: [at("shop", "admin"), at("bank", "admin")],
+    of: [at("*", "viewer")],
+    is: false,
+  },
+  { name: "of all workspaces", by: [at("*", "admin")], of: [at("*", "admin")], is: true },
+  { name: "of all workspaces, as an operator", by: [at("*", "operator")], of: [at("shop", "viewer")], is: false },
+  {
+    name: "beside a workspace that does not exist",
+    by: [at("shop", "admin")],
+    of: [at("shop", "viewer"), at("gone", "admin")],
+    is: true,
+  },
+])("admin $name has authority over a user: $is", ({ by, of, is }) => {
+  expect(administersAll(by, of, [shop, bank])).toBe(is);
 });

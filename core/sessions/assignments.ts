@@ -16,28 +16,41 @@ export interface Assignment {
   readonly role: PersonRole;
 }
 
+/** Returns the roles that the active roles file gives to groups of the identity provider. */
+export interface RolesOfGroups {
+  (groups: readonly string[]): readonly Assignment[];
+  /** Returns all groups of the file. */
+  readonly names: () => readonly string[];
+}
+
+/** Roles of groups without a roles file. */
+export const NO_ROLES: RolesOfGroups = Object.assign(() => [], { names: () => [] });
+
 const ID = new RegExp(`^${ID_PREFIXES.workspace}_`);
 
+interface NamedWorkspace {
+  readonly id: string;
+  readonly name: string;
+}
+
 /**
- * Returns the highest role of these assignments in one workspace; `undefined` if they have no role in it. A text that looks like an id
- * never counts as a name, even if a workspace has that name: otherwise users of one workspace could enter another.
+ * Returns the texts by which assignments name a workspace. A text that looks like an id never counts as a name, even if a workspace has
+ * that name: otherwise users of one workspace could enter another.
  */
-export function roleIn(
-  assignments: readonly Assignment[],
-  { id, name }: { readonly id: string; readonly name: string },
-): PersonRole | undefined {
-  const names = ID.test(name) ? [EVERY_WORKSPACE, id] : [EVERY_WORKSPACE, id, name];
-  return highest(assignments.filter(({ workspace }) => names.includes(workspace)));
+export const textsNaming = ({ id, name }: NamedWorkspace): readonly string[] =>
+  ID.test(name) ? [EVERY_WORKSPACE, id] : [EVERY_WORKSPACE, id, name];
+
+/** Returns the highest role of these assignments in one workspace; `undefined` if they have no role in it. */
+export function roleIn(assignments: readonly Assignment[], workspace: NamedWorkspace): PersonRole | undefined {
+  const names = textsNaming(workspace);
+  return highest(assignments.filter((assignment) => names.includes(assignment.workspace)));
 }
 
 /**
  * Returns the tuples that a user holds in a workspace. An admin of all workspaces administers the installation too. An admin of single
  * workspaces does not, even if these are all workspaces.
  */
-export function grantsIn(
-  assignments: readonly Assignment[],
-  workspace: { readonly id: string; readonly name: string },
-): readonly string[] | undefined {
+export function grantsIn(assignments: readonly Assignment[], workspace: NamedWorkspace): readonly string[] | undefined {
   if (isInstallationAdmin(assignments)) return GRANTS_OF_INSTALLATION_ADMIN;
   const role = roleIn(assignments, workspace);
   return role === undefined ? undefined : grantsOfPerson(role);
@@ -50,6 +63,20 @@ export const isInstallationAdmin = (assignments: readonly Assignment[]): boolean
 export function namedWorkspaces(assignments: readonly Assignment[]): "all" | readonly string[] {
   const named = assignments.map(({ workspace }) => workspace);
   return named.includes(EVERY_WORKSPACE) ? "all" : [...new Set(named)];
+}
+
+/**
+ * Returns whether `authority` makes its holder an admin of every workspace in which the assignments give a role. `workspaces` are the
+ * existing ones that the assignments name.
+ */
+export function administersAll(
+  authority: readonly Assignment[],
+  assignments: readonly Assignment[],
+  workspaces: readonly NamedWorkspace[],
+): boolean {
+  if (isInstallationAdmin(authority)) return true;
+  if (namedWorkspaces(assignments) === "all") return false;
+  return workspaces.every((one) => roleIn(assignments, one) === undefined || roleIn(authority, one) === "admin");
 }
 
 function highest(assignments: readonly Assignment[]): PersonRole | undefined {

@@ -14,6 +14,8 @@ create table sessions (
   groups       jsonb not null default '[]',
   -- With a link: its roles, as [{"workspace": id or "*", "role": …}].
   roles        jsonb not null default '[]',
+  -- With a link: who made it.
+  link_made_by text,
   remote_ip    text,
   user_agent   text,
   created_at   bigint not null,
@@ -29,17 +31,21 @@ create index sessions_by_end on sessions (expires_at);
 
 -- Single-use sign-in links. Only the link contains the token.
 create table sign_in_links (
-  id           text primary key,
-  token_hash   text not null unique,
-  name         text not null,
-  role         text not null,
+  id                 text primary key,
+  token_hash         text not null unique,
+  name               text not null,
+  role               text not null,
   -- null: all workspaces.
-  workspace_id text references workspaces (id),
+  workspace_id       text references workspaces (id),
   -- Name of the creator in the audit log.
-  created_by   text not null,
-  created_at   bigint not null,
-  expires_at   bigint not null,
-  used_at      bigint
+  created_by         text not null,
+  -- The creator's session, which takes its unused links along when an admin ends it.
+  created_by_session text,
+  -- Latest end of the link's session. It is set if the creator's own session came from a link.
+  session_expires_at bigint,
+  created_at         bigint not null,
+  expires_at         bigint not null,
+  used_at            bigint
 );
 create index sign_in_links_by_end on sign_in_links (expires_at);
 

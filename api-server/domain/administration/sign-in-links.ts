@@ -1,14 +1,12 @@
 import { makeId } from "../../../core/ids.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import type { PersonRole } from "../../../core/permissions/person-roles.ts";
-import { insertSignInLink } from "../../db/sign-in-links.ts";
+import type { SessionRow } from "../../db/sessions.ts";
+import { endSignInLink, insertSignInLink, type LinkScope } from "../../db/sign-in-links.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/**
- * Issuer of a person who signs in with a link. The person who created the link has access to the database, and therefore vouches for the
- * person who uses it.
- */
+/** Issuer of a person who signs in with a link. Whoever made the link vouches for the person who uses it. */
 export const LINK_ISSUER = "postern:link";
 
 /** Lifetime of a link: long enough to paste it into a browser, too short to find it later in the history of a terminal. */
@@ -36,21 +34,33 @@ export async function makeSignInLink(
     role,
     workspaceId,
     logWorkspaceId,
-  }: { name: string; role: PersonRole; workspaceId: string | undefined; logWorkspaceId: string },
+    madeIn,
+  }: {
+    name: string;
+    role: PersonRole;
+    workspaceId: string | undefined;
+    logWorkspaceId: string;
+    /** Session of the creator. Default: the creator is a command or a root key. */
+    madeIn?: Pick<SessionRow, "id" | "signed_in_by" | "expires_at"> | undefined;
+  },
 ): Promise<SignInLink> {
   const { actor, nowMs, randomBytes } = administrator;
   return inTransaction(administrator, async (tx) => {
     const token = Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
     const linkId = makeId("signInLink", randomBytes(16));
     const createdAt = nowMs();
-    const expiresAt = createdAt + LINK_LIVES_MS;
+    // A session from a link vouches for others no longer than it lasts itself: otherwise its person could stay signed in indefinitely.
+    const sessionExpiresAt = madeIn?.signed_in_by === "link" ? madeIn.expires_at : null;
+    const expiresAt = Math.min(createdAt + LINK_LIVES_MS, sessionExpiresAt ?? Number.POSITIVE_INFINITY);
     await insertSignInLink(tx, {
       id: linkId,
       tokenHash: hashKey(token),
       name,
       role,
       workspaceId: workspaceId ?? null,
-      madeBy: actor.name,
+      madeBy: actor.type === "rootkey" ? `root key ${actor.name}` : actor.name,
+      madeBySession: madeIn?.id ?? null,
+      sessionExpiresAt,
       createdAt,
       expiresAt,
     });
@@ -62,6 +72,25 @@ export async function makeSignInLink(
       },
     ]);
     return { linkId, token, expiresAt };
+  });
+}
+
+/** Invalidates an open link. Returns false if there is no such link. */
+export async function revokeSignInLink(
+  administrator: Administrator,
+  { linkId, ...scope }: Omit<LinkScope, "nowMs"> & { linkId: string },
+): Promise<boolean> {
+  return inTransaction(administrator, async (tx) => {
+    const link = await endSignInLink(tx, { linkId, ...scope, nowMs: administrator.nowMs() });
+    if (link === undefined) return false;
+    await insertAdministration(tx, administrator, scope.workspaceId, [
+      {
+        event: "signInLink.delete",
+        description: `Revoked the sign-in link ${linkId} for ${link.name}`,
+        targets: [{ type: "signInLink", id: linkId, name: link.name }],
+      },
+    ]);
+    return true;
   });
 }
 

@@ -12,7 +12,8 @@ export interface SignedOutPerson {
 const SESSIONS_NAMED = 20;
 
 /**
- * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name. Takes effect with the
+ * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name, and those that the ended
+ * sessions made. Takes effect with the
  * next call.
  * @param logWorkspaceId the workspace whose audit log records the sign-out.
  */
@@ -23,7 +24,8 @@ export async function signOutPerson(
   return inTransaction(administrator, async (tx) => {
     const endedAt = administrator.nowMs();
     const sessions = await endSessionsNamed(tx, { person, endedAt });
-    const links = await endLinksFor(tx, { person, endedAt });
+    const sessionIds = sessions.map(({ id }) => id);
+    const links = await endLinksFor(tx, { person, sessionIds, endedAt });
     if (sessions.length > 0 || links > 0) {
       await insertAdministration(tx, administrator, logWorkspaceId, [
         {
