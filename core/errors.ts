@@ -111,6 +111,12 @@ export const ERROR_KINDS = {
   ratelimit_override_not_found: row(404, NOT_FOUND, "The rate-limit namespace has no override for this identifier."),
   workspace_not_found: row(404, NOT_FOUND, "No workspace has this id."),
   root_key_not_found: row(404, NOT_FOUND, "The workspace has no root key with this id, or the root key was revoked."),
+  session_not_found: row(404, NOT_FOUND, "The workspace has no open session with this id. It may have ended."),
+  sign_in_link_not_found: row(
+    404,
+    NOT_FOUND,
+    "The workspace has no open sign-in link with this id. The link may have been used or have expired.",
+  ),
   migration_not_found: row(404, NOT_FOUND, "The workspace has no migration with this id."),
   request_timeout: row(
     408,

@@ -76,6 +76,9 @@ const MIND_NO_MANAGER: Readonly<
   "admin.updateRootKey": "never managed",
   "admin.rotateRootKey": "never managed",
   "admin.deleteRootKey": "never managed",
+  "admin.deleteSession": "never managed",
+  "admin.createSignInLink": "makes something new",
+  "admin.deleteSignInLink": "never managed",
 
   "v1/apis.createApi": "makes something new",
   "v1/keys": "makes something new",

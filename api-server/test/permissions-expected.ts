@@ -1,3 +1,5 @@
+import { grantsOfPerson } from "../../core/permissions/person-roles.ts";
+
 /*
  * Permissions that each procedure requires, as documented for customers. Tests compare the procedures with this table.
  *
@@ -7,6 +9,8 @@
 export interface Expected {
   /** Permissions that every call requires. */
   readonly needs: readonly string[];
+  /** Permissions that the call grants to someone else, so that the caller must hold them too. */
+  readonly grants?: readonly string[];
   /** Additional permissions by circumstance; `sample-calls.ts` defines the circumstances. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
@@ -221,6 +225,12 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "admin.getPolicy": { needs: [workspace("read_pods")] },
   "admin.explainVerification": { needs: [workspace("explain")] },
   "admin.explainRequest": { needs: [workspace("explain")] },
+  "admin.listPeople": { needs: [workspace("read_person")] },
+  "admin.getPerson": { needs: [workspace("read_person")] },
+  "admin.deleteSession": { needs: [workspace("delete_session")] },
+  "admin.listSignInLinks": { needs: [workspace("read_person")] },
+  "admin.createSignInLink": { needs: [workspace("create_sign_in_link")], grants: grantsOfPerson("viewer") },
+  "admin.deleteSignInLink": { needs: [workspace("delete_session")] },
   "admin.getInstallation": { needs: ["installation.*.read_installation"] },
   "admin.listAudit": { needs: [workspace("read_audit")] },
   "admin.getIdentityDetails": { needs: ["identity.<identityId>.read_identity"], lookedUpFirst: ["identity"] },

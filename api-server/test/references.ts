@@ -21,6 +21,8 @@ export interface OneOfEach {
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
   readonly rootKey: { readonly rootKeyId: string; readonly rootKey: string; readonly name: string };
   readonly migrationId: string;
+  readonly sessionId: string;
+  readonly linkId: string;
   /** Managers of other objects, by kind. */
   readonly managers: Readonly<Record<string, string>>;
 }
@@ -39,8 +41,9 @@ export async function oneOfEach(resources: Resources): Promise<OneOfEach> {
   });
   const [override, policy] = [await resources.override(), await resources.policy(key.apiId)];
   const [rootKey, migrationId] = [await resources.rootKey(), await resources.migration()];
+  const [sessionId, linkId] = [await resources.session(), await resources.signInLink()];
   const managers = await managersOfEach(resources);
-  return { key, identity, permission, role, override, policy, rootKey, migrationId, managers };
+  return { key, identity, permission, role, override, policy, rootKey, migrationId, sessionId, linkId, managers };
 }
 
 async function managersOfEach(resources: Resources): Promise<Record<string, string>> {
@@ -94,6 +97,8 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   workspaceId: () => [],
   rootKeyId: ({ rootKey }) => [rootKey.rootKeyId],
   migrationId: ({ migrationId }) => [migrationId],
+  sessionId: ({ sessionId }) => [sessionId],
+  linkId: ({ linkId }) => [linkId],
   cursor: ({ key }) => [key.keyId],
   id: (each, body) => {
     const id = OBJECT_IDS[(body as { kind: string }).kind];
@@ -133,6 +138,8 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
+  // Settings of an API.
+  ...["defaultPrefix", "ipAllowList"],
   // Usage is counted separately in each workspace, so its label names no object.
   "keySpaceId",
   // First part of a policy name.

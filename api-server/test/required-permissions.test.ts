@@ -73,7 +73,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
     "procedure requires exactly its declared permissions: %s",
     async (circumstance, makeCall) => {
       const { needs, also, hidesIds = false, narrows = false, strangersLearnNoId = false } = expected as Expected;
-      const { refusedAsUnauthorized, refusedAsNotFound } = expected as Expected;
+      const { refusedAsUnauthorized, refusedAsNotFound, grants = [] } = expected as Expected;
       const required = [...needs, ...(also?.[circumstance] ?? [])];
       const resources = await emptyWorkspace();
       const { workspaceId } = resources;
@@ -112,7 +112,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
         }
       }
       // The rejected calls have had no effect.
-      const exact = await tryWith(isOpen ? null : required.map(withStar));
+      const exact = await tryWith(isOpen ? null : [...required.map(withStar), ...grants]);
       expect(exact.body.error).toBeUndefined();
       expect(isSuccess(exact)).toBe(true);
     },
@@ -121,11 +121,12 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
   test.each(Object.entries(sampleCallsOf(path)))(
     "permission for the single id is sufficient: %s",
     async (circumstance, makeCall) => {
-      const { needs, also } = expected as Expected;
+      const { needs, also, grants = [] } = expected as Expected;
       const resources = await emptyWorkspace();
       const { workspaceId } = resources;
       const call = await makeCall(resources);
-      const held = [...needs, ...(also?.[circumstance] ?? [])].map((one) => withId(one, call) ?? withStar(one));
+      const required = [...needs, ...(also?.[circumstance] ?? [])].map((one) => withId(one, call) ?? withStar(one));
+      const held = [...required, ...grants];
       const reply = await t.call(path, call.body, { rootKey: await t.rootKey(held, { workspaceId }) });
       expect(reply.body.error).toBeUndefined();
       expect(isSuccess(reply)).toBe(true);

@@ -54,6 +54,9 @@ export interface Resources {
   manage(table: ManagedTable, id: string): Promise<string>;
   /** Creates a root key with the permission that creating root keys requires. */
   rootKey(): Promise<{ rootKeyId: string; rootKey: string; name: string }>;
+  /** Inserts the session of a person with a role in the workspace alone. Returns its id. */
+  session(): Promise<string>;
+  signInLink(): Promise<string>;
   /** Inserts a migration into the database, as the command line does, because no procedure creates one. */
   migration(): Promise<string>;
   /** Inserts an API with recoverable keys, because no procedure creates one. */
@@ -114,6 +117,16 @@ export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: str
       const { rootKeyId, rootKey } = await ask("admin.createRootKey", body);
       return { rootKeyId, rootKey, name: body.name };
     },
+    session: async () => {
+      const id = name("session");
+      const roles = JSON.stringify([{ workspace: workspaceId, role: "viewer" }]);
+      const text = `insert into sessions (id, token_hash, issuer, subject, name, signed_in_by, roles, link_made_by, created_at,
+                                          last_seen_at, expires_at)
+                    values ($1, $1, 'postern:link', $2, $2, 'link', $3, 'tester', $4, $4, $4::bigint + 3600000)`;
+      await db.query(text, [id, name("person"), roles, Date.now()]);
+      return id;
+    },
+    signInLink: async () => (await ask("admin.createSignInLink", { name: name("person"), role: "viewer" })).linkId,
     manage: async (table, id) => {
       const manager = `main/${KIND_OF[table]}/shop/${name("object")}`;
       const text = `update ${table} set manager = $3 where workspace_id = $1 and id = $2`;

@@ -146,6 +146,13 @@ const ADMIN = [
   "admin.updateRootKey",
   "admin.rotateRootKey",
   "admin.deleteRootKey",
+  "admin.listPeople",
+  "admin.getPerson",
+  "admin.deleteSession",
+  "admin.deleteSession everywhere",
+  "admin.listSignInLinks",
+  "admin.createSignInLink",
+  "admin.deleteSignInLink",
   "admin.updateSettings",
 ];
 

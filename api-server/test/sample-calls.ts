@@ -362,6 +362,27 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: {} };
     },
   },
+  "admin.listPeople": {
+    always: async (resources) => {
+      await resources.session();
+      return { body: {} };
+    },
+  },
+  "admin.getPerson": { always: async (resources) => ({ body: { sessionId: await resources.session() } }) },
+  "admin.deleteSession": {
+    always: async (resources) => ({ body: { sessionId: await resources.session() } }),
+    everywhere: async (resources) => ({ body: { sessionId: await resources.session(), everywhere: true } }),
+  },
+  "admin.listSignInLinks": {
+    always: async (resources) => {
+      await resources.signInLink();
+      return { body: {} };
+    },
+  },
+  "admin.createSignInLink": {
+    always: async (resources) => ({ body: { name: resources.name("person"), role: "viewer" } }),
+  },
+  "admin.deleteSignInLink": { always: async (resources) => ({ body: { linkId: await resources.signInLink() } }) },
   "admin.listApis": { always: async (resources) => ({ body: {}, apiId: await resources.api() }) },
   "admin.searchKeys": {
     always: async (resources) => ({ body: {}, apiId: (await resources.key()).apiId }),

@@ -29,7 +29,7 @@ const keep = (secret: string): string => {
 function collect(one: unknown): void {
   if (typeof one !== "object" || one === null) return;
   for (const [name, value] of Object.entries(one)) {
-    if (["key", "rootKey", "plaintext"].includes(name) && typeof value === "string") keep(value);
+    if (["key", "rootKey", "plaintext", "token"].includes(name) && typeof value === "string") keep(value);
     collect(value);
   }
 }

@@ -274,6 +274,8 @@ const BY_NAME: ReadonlySet<string> = new Set([
   "admin.listOverrides",
   // Ordered newest first: an invalid cursor starts at the beginning.
   "admin.searchKeys",
+  // As above; the cursor is a name with the person's provider.
+  "admin.listPeople",
 ]);
 
 const withCursor = paths.filter((path) => referencesByPath.get(path)?.some(({ field }) => field === "cursor"));

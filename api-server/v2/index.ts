@@ -1,7 +1,10 @@
 import type { AnyProcedure } from "../procedure.ts";
 import { createRootKey } from "./admin/createRootKey.ts";
+import { createSignInLink } from "./admin/createSignInLink.ts";
 import { createWorkspace } from "./admin/createWorkspace.ts";
 import { deleteRootKey } from "./admin/deleteRootKey.ts";
+import { deleteSession } from "./admin/deleteSession.ts";
+import { deleteSignInLink } from "./admin/deleteSignInLink.ts";
 import { disableKeysOfOwner } from "./admin/disableKeysOfOwner.ts";
 import { explainOverride } from "./admin/explainOverride.ts";
 import { explainRequest } from "./admin/explainRequest.ts";
@@ -11,6 +14,7 @@ import { getIdentityDetails } from "./admin/getIdentityDetails.ts";
 import { getInstallation } from "./admin/getInstallation.ts";
 import { getKeyDetails } from "./admin/getKeyDetails.ts";
 import { getLatencies } from "./admin/getLatencies.ts";
+import { getPerson } from "./admin/getPerson.ts";
 import { getPolicy as getPolicyWithPods } from "./admin/getPolicy.ts";
 import { getRootKey } from "./admin/getRootKey.ts";
 import { getSettings } from "./admin/getSettings.ts";
@@ -20,10 +24,12 @@ import { listApis } from "./admin/listApis.ts";
 import { listAudit } from "./admin/listAudit.ts";
 import { listNamespaces as listNamespacesInUse } from "./admin/listNamespaces.ts";
 import { listOverrides as listOverridesInUse } from "./admin/listOverrides.ts";
+import { listPeople } from "./admin/listPeople.ts";
 import { listPermissions as listPermissionsInUse } from "./admin/listPermissions.ts";
 import { listPolicies as listPoliciesWithPods } from "./admin/listPolicies.ts";
 import { listRoles as listRolesInUse } from "./admin/listRoles.ts";
 import { listRootKeys } from "./admin/listRootKeys.ts";
+import { listSignInLinks } from "./admin/listSignInLinks.ts";
 import { listWorkspaces } from "./admin/listWorkspaces.ts";
 import { resolveNames } from "./admin/resolveNames.ts";
 import { rotateRootKey } from "./admin/rotateRootKey.ts";
@@ -178,4 +184,10 @@ export const procedures: readonly AnyProcedure[] = [
   updateRootKey,
   rotateRootKey,
   deleteRootKey,
+  listPeople,
+  getPerson,
+  deleteSession,
+  listSignInLinks,
+  createSignInLink,
+  deleteSignInLink,
 ];

@@ -23,6 +23,27 @@ export interface paths {
       };
     };
   };
+  /** Create a sign-in link. */
+  "/v2/admin.createSignInLink": {
+    post: {
+      requestBody: { content: { "application/json": {
+        name: string;
+        role: "viewer" | "operator" | "admin";
+        allWorkspaces?: boolean | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            linkId: string;
+            token: string;
+            expires: number;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** Create a workspace. */
   "/v2/admin.createWorkspace": {
     post: {
@@ -44,6 +65,40 @@ export interface paths {
     post: {
       requestBody: { content: { "application/json": {
         rootKeyId: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Record<string, never>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** End a session or all sessions of a person. */
+  "/v2/admin.deleteSession": {
+    post: {
+      requestBody: { content: { "application/json": {
+        sessionId: string;
+        everywhere?: boolean | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            sessions: number;
+            links: number;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Revoke a sign-in link. */
+  "/v2/admin.deleteSignInLink": {
+    post: {
+      requestBody: { content: { "application/json": {
+        linkId: string;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
@@ -504,6 +559,46 @@ export interface paths {
       };
     };
   };
+  /** Get a person with the open sessions. */
+  "/v2/admin.getPerson": {
+    post: {
+      requestBody: { content: { "application/json": {
+        sessionId: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            sessionId: string;
+            name: string;
+            email?: string | undefined;
+            subject: string;
+            signedInBy: "link" | "oidc";
+            linkMadeBy?: string | undefined;
+            role: "viewer" | "operator" | "admin";
+            allWorkspaces: boolean;
+            groups: Array<string>;
+            sessions: number;
+            lastSeenAt: number;
+            openSessions: Array<{
+              sessionId: string;
+              isCaller: boolean;
+              elsewhere: boolean;
+              address?: string | undefined;
+              userAgent?: string | undefined;
+              linkMadeBy?: string | undefined;
+              role: "viewer" | "operator" | "admin";
+              createdAt: number;
+              lastSeenAt: number;
+              expires: number;
+            }>;
+            hasMore: boolean;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** Read a policy with its gates. */
   "/v2/admin.getPolicy": {
     post: {
@@ -815,6 +910,36 @@ export interface paths {
       };
     };
   };
+  /** List the people who are signed in. */
+  "/v2/admin.listPeople": {
+    post: {
+      requestBody: { content: { "application/json": {
+        limit?: number | undefined;
+        cursor?: string | undefined;
+        search?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<{
+            sessionId: string;
+            name: string;
+            email?: string | undefined;
+            subject: string;
+            signedInBy: "link" | "oidc";
+            linkMadeBy?: string | undefined;
+            role: "viewer" | "operator" | "admin";
+            allWorkspaces: boolean;
+            groups: Array<string>;
+            sessions: number;
+            lastSeenAt: number;
+          }>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** List the permissions with their roles and keys. */
   "/v2/admin.listPermissions": {
     post: {
@@ -925,6 +1050,31 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Array<components["schemas"]["RootKey"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** List the open sign-in links. */
+  "/v2/admin.listSignInLinks": {
+    post: {
+      requestBody: { content: { "application/json": {
+        limit?: number | undefined;
+        cursor?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<{
+            linkId: string;
+            name: string;
+            role: "viewer" | "operator" | "admin";
+            allWorkspaces: boolean;
+            madeBy: string;
+            createdAt: number;
+            expires: number;
+          }>;
           pagination: components["schemas"]["Pagination"];
           meta: components["schemas"]["ResponseMeta"];
         } } };

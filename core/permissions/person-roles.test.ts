@@ -28,7 +28,10 @@ describe("dashboard roles", () => {
       "api.*.decrypt_key",
       "api.*.delete_api",
       "workspace.*.create_root_key",
+      "workspace.*.create_sign_in_link",
       "workspace.*.delete_root_key",
+      "workspace.*.delete_session",
+      "workspace.*.read_person",
       "workspace.*.update_root_key",
       "workspace.*.update_workspace",
     ]);

@@ -58,6 +58,9 @@ const ACTIONS = {
     "read_audit",
     "read_pods",
     "explain",
+    "read_person",
+    "delete_session",
+    "create_sign_in_link",
   ],
   /** These actions apply across all workspaces. */
   installation: ["create_workspace", "read_workspace", "update_workspace", "read_installation"],

@@ -388,5 +388,8 @@ export const UNNOTICED: Readonly<Record<string, string>> = {
   "admin.updateQueryLimits": "no cache has what bounds queries: each query reads it",
   "admin.updateSettings": "no cache has what bounds queries: each query reads it",
   "admin.startImport": "no key is imported yet",
+  "admin.deleteSession": "no cache has sessions: each request reads its own",
+  "admin.createSignInLink": "nobody has used it yet",
+  "admin.deleteSignInLink": "no cache has links: each sign-in reads its own",
   "admin.createRootKey": "an api-server reads a root key when it is sent for the first time, and a sidecar knows none",
 };

@@ -37,5 +37,5 @@ export const EVENTS: readonly string[] = [
   ...["ratelimitNamespace.create", "ratelimitNamespace.update", "ratelimitNamespace.delete"],
   ...["policy.create", "policy.update", "policy.delete"],
   ...["workspace.create", "workspace.update", "rootKey.create", "rootKey.update", "rootKey.delete", "migration.create"],
-  ...["signInLink.create", "session.create", "session.delete", "session.refuse"],
+  ...["signInLink.create", "signInLink.delete", "session.create", "session.delete", "session.refuse"],
 ];
