@@ -112,6 +112,15 @@ const routes = [
   createRoute({ getParentRoute, path: "/installation" }).lazy(() =>
     import("./pages/installation/installation.tsx").then(({ Route }) => Route),
   ),
+  createRoute({
+    getParentRoute,
+    path: "/people",
+    // `person` is the id of a session of the person whose details are open.
+    validateSearch: (search: Search) => ({
+      ...textsIn(search, "search", "person"),
+      ...createOf(search, "sign-in-link"),
+    }),
+  }).lazy(() => import("./pages/people/list.tsx").then(({ Route }) => Route)),
   createRoute({ getParentRoute, path: "/settings" }).lazy(() =>
     import("./pages/settings/settings.tsx").then(({ Route }) => Route),
   ),

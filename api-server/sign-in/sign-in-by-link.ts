@@ -40,7 +40,7 @@ export async function signInByLink(
   await failed.note("link", origin);
   throw new PublicError(
     "sign_in_failed",
-    "The link was already used, has expired, or is incomplete. Create another one with `postern dashboard link`.",
+    "The link was already used, has expired, or is incomplete. Ask an admin for another one, or create one with `postern dashboard link`.",
     { headers: { "WWW-Authenticate": "Bearer" } },
   );
 }

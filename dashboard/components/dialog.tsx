@@ -17,8 +17,8 @@ const QUESTIONS = {
     leave: "Stop",
   },
   secret: {
-    title: "Leave without the key?",
-    text: "The key is shown only once. If you have not copied it, create another one.",
+    title: "Leave without the secret?",
+    text: "It is shown only once. If you have not copied it, create another one.",
     leave: "Leave",
   },
 } as const;

@@ -10,6 +10,7 @@ import { Notice } from "./notice.tsx";
 export function SecretDialog({
   title,
   label,
+  what = "key",
   secret,
   curl,
   onClose,
@@ -20,9 +21,11 @@ export function SecretDialog({
   title: string;
   /** Name of the secret, such as "Root key". */
   label: string;
+  /** Noun for the secret. */
+  what?: string;
   secret: string;
-  /** curl command that uses the secret. */
-  curl: string;
+  /** curl command that uses the secret; omitted for a secret of the browser. */
+  curl?: string;
   onClose: () => void;
   isWide?: boolean;
   children?: ReactNode;
@@ -30,11 +33,11 @@ export function SecretDialog({
   return (
     <Dialog title={title} isOpen keeps="secret" isWide={isWide} onClose={onClose}>
       <Notice kind="warn">
-        The key is shown only once, because the server stores only its hash. Copy it to where you need it before you
+        The {what} is shown only once, because the server stores only its hash. Copy it to where you need it before you
         close this dialog.
       </Notice>
       <CodeBlock label={label} text={secret} />
-      <CodeBlock label="Try the key" text={curl} />
+      {curl !== undefined && <CodeBlock label={`Try the ${what}`} text={curl} />}
       {children}
     </Dialog>
   );

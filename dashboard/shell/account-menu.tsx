@@ -5,9 +5,9 @@ import type { OpenSession } from "../../core/sessions/session.ts";
 import { signOut } from "../api/auth.ts";
 import { useWorkspace } from "../api/session.ts";
 import { Ago } from "../components/ago.tsx";
+import { browserName } from "../components/browser-name.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
-import { browserName } from "./browser-name.ts";
 import { ThemeSwitch } from "./theme.tsx";
 import "./account-menu.css";
 

@@ -14,6 +14,7 @@ import {
   Server,
   Settings,
   ShieldCheck,
+  UserRoundKey,
   Users,
   Waypoints,
 } from "lucide-react";
@@ -54,6 +55,7 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
   {
     title: "Administration",
     entries: [
+      { to: "/people", label: "People", icon: UserRoundKey },
       { to: "/settings", label: "Settings", icon: Settings },
       { to: "/workspaces", label: "Workspaces", icon: Layers },
       { to: "/installation", label: "Installation", icon: Server },

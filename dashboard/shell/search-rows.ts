@@ -68,6 +68,9 @@ const ACTIONS = [
   action("Create a namespace", "ratelimit.*.create_namespace", (go) =>
     go({ to: "/ratelimits", search: { create: "namespace" } }),
   ),
+  action("Create a sign-in link", "workspace.*.create_sign_in_link", (go) =>
+    go({ to: "/people", search: { create: "sign-in-link" } }),
+  ),
   action("Create a workspace", "installation.*.create_workspace", (go) =>
     go({ to: "/workspaces", search: { create: "workspace" } }),
   ),

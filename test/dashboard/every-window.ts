@@ -47,6 +47,9 @@ const pressed = async (opener: Locator): Promise<void> => {
   await opener.focus();
   await opener.press("Enter");
 };
+/** The links above the list have rows too. */
+const personRow = (page: Page): Locator => page.getByRole("table", { name: "People" }).getByRole("row").nth(1);
+const openPerson = (page: Page): Promise<void> => pressed(personRow(page));
 const onceShown = "The key is shown only once";
 
 const rootKey = ({ rootKeyId }: Made): string => `/root-keys?rootKey=${rootKeyId}`;
@@ -56,6 +59,7 @@ const keysOfApi = ({ apiId }: Made): string => `/keys?api=${apiId}`;
 const key = ({ keyId }: Made): string => `/keys/${keyId}`;
 const identity = ({ identityId }: Made): string => `/identities?identity=${identityId}`;
 const namespace = ({ namespaceId }: Made): string => `/ratelimits/${namespaceId}`;
+const person = ({ personName }: Made): string => `/people?search=${encodeURIComponent(personName.slice(0, 60))}`;
 const matrix = ({ slug, roleName }: Made): string =>
   `/permissions?search=${encodeURIComponent(slug)}&roles=${encodeURIComponent(roleName)}`;
 const workspaces = ({ workspaceId }: Made): string => `/workspaces?search=${workspaceId}`;
@@ -138,6 +142,51 @@ export const EVERY_WINDOW = {
       by: ["NarrowRootKey"],
       at: ({ wideRootKeyId }) => `/root-keys?rootKey=${wideRootKeyId}`,
       opener: inWindow("Restrict …"),
+    },
+    {
+      name: "create a sign-in link",
+      by: ["CreateLink"],
+      at: () => "/people",
+      opener: button("Create a sign-in link"),
+    },
+    {
+      name: "the new sign-in link",
+      by: ["CreateLink", "NewLink"],
+      isKept: true,
+      at: () => "/people",
+      opener: button("Create a sign-in link"),
+      goesOn: async (window) => {
+        await window.getByLabel("Name of the person").fill("Grace");
+        await pressed(window.getByRole("button", { name: "Create", exact: true }));
+      },
+      shows: (window) => window.getByText("The link is shown only once"),
+    },
+    {
+      name: "revoke a sign-in link",
+      by: ["RevokeLink"],
+      at: () => "/people",
+      opener: (page) => page.getByRole("button", { name: "Revoke" }).first(),
+    },
+    {
+      name: "a person",
+      by: ["PersonDrawer"],
+      at: person,
+      opener: personRow,
+      shows: (window) => window.getByRole("row").nth(1),
+    },
+    {
+      name: "sign out a person",
+      by: ["SignOutPerson"],
+      at: person,
+      before: openPerson,
+      opener: inWindow("Sign out everywhere"),
+    },
+    {
+      name: "end a session of a person",
+      by: ["SignOutPerson"],
+      at: person,
+      before: openPerson,
+      opener: inWindow("End"),
     },
     {
       name: "create an identity",

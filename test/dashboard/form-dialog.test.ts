@@ -132,7 +132,7 @@ test("browser asks before a reload discards input or a key that is shown once", 
   await expect.poll(() => asked).toEqual(["beforeunload", "beforeunload"]);
   await page.keyboard.press("Escape");
   await page.evaluate(() => history.back());
-  const question = page.getByRole("dialog", { name: "Leave without the key?" });
+  const question = page.getByRole("dialog", { name: "Leave without the secret?" });
   await question.getByRole("button", { name: "Stay" }).click();
   expect(await secret.textContent()).toBe(text);
   await page.getByRole("button", { name: "Close" }).click();

@@ -321,6 +321,23 @@ const DOINGS: readonly Doing[] = [
     },
   },
   {
+    route: "/people",
+    does: "makes a sign-in link",
+    act: async ({ page, toButton, toField, press, type }, { call }) => {
+      await toButton("Create a sign-in link");
+      await press("Enter");
+      await toField("Name of the person");
+      await type("Made by keys");
+      await press("Enter");
+      await page.getByText("The link is shown only once").waitFor();
+      await toButton("Close");
+      await press("Enter");
+      await gone(page);
+      const links = await call("admin.listSignInLinks", {});
+      expect(links.map(({ name, role }) => `${name}: ${role}`)).toContain("Made by keys: viewer");
+    },
+  },
+  {
     route: "/settings",
     does: "changes the quota of the workspace",
     act: async ({ page, toButton, toField, press, type }, { call }) => {

@@ -96,6 +96,12 @@ const TYPINGS: readonly Typing[] = [
   },
   { route: "/audit", field: labelled("Object id") },
   {
+    route: "/people",
+    begin: press("Create a sign-in link"),
+    field: inDialog("Name of the person"),
+    send: "Create",
+  },
+  {
     route: "/settings",
     begin: press("Change the quota"),
     field: inDialog("Requests per minute"),

@@ -253,3 +253,106 @@ describe("another site", () => {
     await mine.getByRole("button", { name: "Stays" }).waitFor();
   });
 });
+
+describe("people", () => {
+  test("admin makes a link for a colleague, sees who it signed in, and ends that session", async ({
+    dashboard,
+    open,
+    context,
+    faults,
+  }) => {
+    const page = await open("/people", { roleIn: "default" });
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Create a sign-in link" }).click();
+    expect(await dialog.getByLabel("Where").count()).toBe(0);
+    await dialog.getByText("The session ends with yours at the latest.").waitFor();
+    await dialog.getByRole("button", { name: "Create", exact: true }).press("Enter");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("name");
+    await dialog.getByLabel("Name of the person").fill("Grace <b>Hopper</b>");
+    await dialog.getByLabel("Role").selectOption("operator");
+    await dialog.getByRole("button", { name: "Create", exact: true }).dblclick();
+    await dialog.getByText("The link is shown only once").waitFor();
+    const link = (await dialog.locator("figure pre").textContent()) ?? "";
+    expect(link).toMatch(new RegExp(`^${dashboard.url}/dashboard/sign-in#token=[\\w-]{43}$`));
+    // A hurried Escape does not lose it.
+    await page.keyboard.press("Escape");
+    await dialog.getByRole("button", { name: "Close" }).click();
+    const token = link.slice(link.indexOf("=") + 1);
+    expect(page.url()).not.toContain(token);
+    expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toContain(
+      token,
+    );
+    const links = page.getByRole("region", { name: "Unused sign-in links" });
+    await links.getByText("Grace <b>Hopper</b>").waitFor();
+    await links.getByText("Ada (admin)").waitFor();
+
+    const colleague = await anotherBrowser(dashboard);
+    const theirs = await signInBy(link, colleague);
+    const people = page.getByRole("table", { name: "People" });
+    await page.reload();
+    await people.getByText("link from Ada (admin)").waitFor();
+    expect(await links.count()).toBe(0);
+    await people.getByText("Grace <b>Hopper</b>").click();
+    await dialog.getByRole("button", { name: "End", exact: true }).click();
+    const address = page.url();
+    await page.getByText("The person needs another sign-in link to return.").waitFor();
+    await page.getByRole("button", { name: "End the session" }).click();
+    await page.getByText("1 session of Grace <b>Hopper</b> ended.").waitFor();
+    await dialog.waitFor({ state: "hidden" });
+    await expect.poll(() => people.getByText("Grace <b>Hopper</b>").count()).toBe(0);
+    await theirs.reload();
+    await theirs.getByRole("heading", { name: "Sign in" }).waitFor();
+
+    // The person of an old address is gone, and one's own session is ended elsewhere.
+    faults.expect(/404/);
+    await page.goto(address);
+    await dialog.getByText("There is no open session").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await people.getByText("you", { exact: true }).click();
+    const end = dialog.getByRole("button", { name: "End", exact: true });
+    expect(await end.getAttribute("title")).toContain("sign out in the account menu");
+    await end.press("Enter");
+    expect(await page.getByRole("button", { name: "End the session" }).count()).toBe(0);
+    expect((await context.pages()).length).toBe(1);
+  });
+
+  test("admin of a workspace cannot end the session of an admin of all workspaces, who can", async ({
+    dashboard,
+    open,
+  }) => {
+    const root = await anotherBrowser(dashboard);
+    const theirs = await signInBy(await linkOf(dashboard, { name: "Root" }), root);
+    const page = await open("/people?search=Root", { roleIn: "default" });
+    const dialog = page.getByRole("dialog");
+    await page.getByText("admin of all workspaces").first().waitFor();
+    await page.getByRole("table", { name: "People" }).getByText("Root", { exact: true }).click();
+    for (const name of ["End", "Sign out everywhere"]) {
+      const button = dialog.getByRole("button", { name, exact: true });
+      expect(await button.getAttribute("title")).toContain("Ask an admin of all workspaces");
+      await button.press("Enter");
+    }
+    expect(await page.getByRole("dialog").count()).toBe(1);
+    await theirs.goto(`${dashboard.url}/dashboard/people`);
+    await theirs.getByRole("button", { name: "Create a sign-in link" }).click();
+    await theirs.getByLabel("Name of the person").fill("Everyone");
+    await theirs.getByLabel("Where").selectOption("all workspaces");
+    await theirs.getByRole("button", { name: "Create", exact: true }).click();
+    await theirs.getByText("is signed in as viewer of all workspaces").waitFor();
+    await theirs.getByRole("button", { name: "Close" }).click();
+    const links = theirs.getByRole("region", { name: "Unused sign-in links" });
+    const made = links.getByRole("row", { name: "Everyone" });
+    await made.getByRole("button", { name: "Revoke" }).click();
+    await theirs.getByRole("button", { name: "Revoke the link" }).click();
+    await made.waitFor({ state: "hidden" });
+  });
+
+  test.for(["viewer", "operator"] as const)(
+    "people page tells a %s which permission is missing",
+    async (role, { open }) => {
+      const page = await open("/people", { role });
+      await page.getByText("workspace.*.read_person").waitFor();
+      expect(await page.getByRole("button", { name: "Create a sign-in link" }).count()).toBe(0);
+      await expectAccessible(page);
+    },
+  );
+});

@@ -19,6 +19,7 @@ export interface Made {
   /** Another one that is enabled, and one that is not; their names sort after `default`. */
   readonly workspaceId: string;
   readonly disabledWorkspaceId: string;
+  readonly personName: string;
 }
 
 const DAY_MS = 86_400_000;
@@ -73,6 +74,8 @@ export async function makeObjects(
   const { workspaceId } = await call("admin.createWorkspace", { name: `enabled-${unique}` });
   const { workspaceId: disabledWorkspaceId } = await call("admin.createWorkspace", { name: `off-${unique}` });
   await call("admin.updateWorkspace", { workspaceId: disabledWorkspaceId, enabled: false });
+  const personName = text("person", 255);
+  await makePerson(dashboard, personName);
   return {
     apiId,
     protectedApiId,
@@ -87,7 +90,24 @@ export async function makeObjects(
     policyId,
     workspaceId,
     disabledWorkspaceId,
+    personName,
   };
+}
+
+/** Signs a person in to the workspace, and makes a sign-in link for the same name, which expires after the test. */
+async function makePerson(dashboard: Dashboard, name: string): Promise<void> {
+  await dashboard.call("admin.createSignInLink", { name, role: "operator" });
+  await inDatabase(dashboard, "update sign_in_links set expires_at = expires_at + 3600000");
+  await inDatabase(
+    dashboard,
+    `insert into sessions (id, token_hash, issuer, subject, name, email, signed_in_by, roles, link_made_by, remote_ip, user_agent, created_at,
+                           last_seen_at, expires_at)
+     select l.id, l.id, 'postern:link', l.name, l.name, l.name, 'link', jsonb_build_array(jsonb_build_object('workspace', l.workspace_id, 'role', l.role)),
+            l.name, '10.0.0.1', l.name, l.created_at, l.created_at, l.expires_at
+       from sign_in_links l
+      where l.name = $1`,
+    [name],
+  );
 }
 
 /** As if it had been made 40 days ago, and asked for one of its permissions alone since then. */
