@@ -57,27 +57,29 @@ function PeoplePage(): ReactNode {
             value={search ?? ""}
             onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
           />
-          <Table
-            label="People"
-            one="person"
-            many="people"
-            columns={columnsOf(ownIds)}
-            pages={pages}
-            rowId={({ sessionId }) => sessionId}
-            onOpen={({ sessionId }) => open(sessionId, false)}
-            openId={person}
-            doing="Reading the people"
-            empty={
-              <EmptyState title={search === undefined ? "Nobody is signed in." : `No person matches “${search}”.`}>
+          <div className="people">
+            <Table
+              label="People"
+              one="person"
+              many="people"
+              columns={columnsOf(ownIds)}
+              pages={pages}
+              rowId={({ sessionId }) => sessionId}
+              onOpen={({ sessionId }) => open(sessionId, false)}
+              openId={person}
+              doing="Reading the people"
+              empty={
+                <EmptyState title={search === undefined ? "Nobody is signed in." : `No person matches “${search}”.`}>
+                  <HowPeopleAppear />
+                </EmptyState>
+              }
+            />
+            {search === undefined && pages.rows.length === 1 && (
+              <EmptyState title="Nobody else is signed in.">
                 <HowPeopleAppear />
               </EmptyState>
-            }
-          />
-          {search === undefined && pages.rows.length === 1 && (
-            <EmptyState title="Nobody else is signed in.">
-              <HowPeopleAppear />
-            </EmptyState>
-          )}
+            )}
+          </div>
         </>
       ) : (
         <Notice>
@@ -122,8 +124,8 @@ const columnsOf = (ownIds: readonly string[]): readonly Column<Person>[] => [
   {
     id: "role",
     header: "Role",
-    width: "minmax(5.5rem, 1fr)",
-    cell: (row) => <Badge title={roleText(row)}>{roleText(row)}</Badge>,
+    width: "minmax(5.5rem, 1.8fr)",
+    cell: (row) => <span title={roleText(row)}>{roleText(row)}</span>,
   },
   {
     id: "by",
@@ -135,7 +137,7 @@ const columnsOf = (ownIds: readonly string[]): readonly Column<Person>[] => [
   {
     id: "groups",
     header: "Groups",
-    width: "minmax(7rem, 1.5fr)",
+    width: "minmax(7rem, 1.2fr)",
     fromPx: 1050,
     cell: ({ groups }) =>
       groups.length === 0 ? <span className="muted">–</span> : <bdi title={groups.join("\n")}>{groups.join(", ")}</bdi>,

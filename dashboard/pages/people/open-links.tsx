@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { useChange, usePages } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
@@ -30,18 +29,16 @@ export function OpenLinks(): ReactNode {
       {rows.length > 0 && (
         <section className="open-links" aria-labelledby="open-links">
           <h2 id="open-links">Unused sign-in links</h2>
-          <KeyTable label="Links" heads={["For", "Role", "Made by", "Expires", ""]}>
+          <KeyTable label="Links" heads={["For", "Role", "Expires", ""]}>
             {rows.map((link) => (
               <tr key={link.linkId}>
                 <td className="cut key-cut" title={link.name}>
                   <bdi>{link.name}</bdi>
+                  <div className="field-hint cut" title={link.madeBy}>
+                    made by <bdi>{link.madeBy}</bdi>
+                  </div>
                 </td>
-                <td>
-                  <Badge>{roleText(link)}</Badge>
-                </td>
-                <td className="cut key-cut" title={link.madeBy}>
-                  <bdi>{link.madeBy}</bdi>
-                </td>
+                <td>{roleText(link)}</td>
                 <td>
                   <Ago atMs={link.expires} />
                 </td>

@@ -50,7 +50,7 @@ function Details({ person, onClose }: { person: PersonDetails; onClose: () => vo
       </div>
       <DetailList
         facts={[
-          ["Role here", <Badge key="role">{roleText(person)}</Badge>],
+          ["Role here", roleText(person)],
           ...(email === undefined ? [] : [["E-mail address", <bdi key="email">{email}</bdi>] as const]),
           ...(signedInBy === "link" ? [] : [["Id at the provider", <code key="subject">{subject}</code>] as const]),
           ["Signed in by", <bdi key="by">{signedInByText(person)}</bdi>],
@@ -59,7 +59,7 @@ function Details({ person, onClose }: { person: PersonDetails; onClose: () => vo
         ]}
       />
       <h3>Open sessions</h3>
-      <KeyTable label="Open sessions" heads={["Browser", "Address", "Signed in", "Last seen", ""]}>
+      <KeyTable label="Open sessions" heads={["Browser", "Signed in", "Last seen", ""]}>
         {openSessions.map((session) => (
           <SessionRow
             key={session.sessionId}
@@ -100,9 +100,7 @@ function SessionRow({
     <tr>
       <td title={userAgent}>
         {browserName(userAgent ?? null)} {isCaller && <Badge>this browser</Badge>}
-      </td>
-      <td>
-        <code>{address ?? "unknown"}</code>
+        <div className="field-hint">{address ?? "unknown address"}</div>
       </td>
       <td>
         <Ago atMs={createdAt} />
