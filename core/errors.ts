@@ -40,11 +40,7 @@ export const ERROR_KINDS = {
     BAD_REQUEST,
     "The query is too long or too complex, does not parse, or uses an unknown column, incompatible types or unsupported SQL. The detail names the part and its position.",
   ),
-  invalid_analytics_query_type: row(
-    400,
-    BAD_REQUEST,
-    "The statement is not a SELECT. Analytics queries must be SELECT statements.",
-  ),
+  invalid_analytics_query_type: row(400, BAD_REQUEST, "The statement is not a SELECT."),
   invalid_analytics_table: row(
     400,
     BAD_REQUEST,
@@ -74,12 +70,12 @@ export const ERROR_KINDS = {
   sign_in_failed: row(
     401,
     "Unauthorized",
-    "The dashboard sign-in failed. A sign-in link works once, for five minutes; create another with `postern dashboard link`. A sign-in with a provider must finish in the same browser within ten minutes.",
+    "A sign-in link works once, for five minutes. A sign-in with a provider must finish in the same browser within ten minutes.",
   ),
   cross_origin_request: row(
     403,
     "Forbidden",
-    "The call uses a dashboard session, but does not have the `Postern-Dashboard` header and the origin of the dashboard. This check prevents cross-site request forgery. Programs use a root key.",
+    "The call uses a dashboard session, but does not have the `Postern-Dashboard` header and the origin of the dashboard. Programs use a root key.",
   ),
   no_role: row(
     403,
@@ -111,12 +107,8 @@ export const ERROR_KINDS = {
   ratelimit_override_not_found: row(404, NOT_FOUND, "The rate-limit namespace has no override for this identifier."),
   workspace_not_found: row(404, NOT_FOUND, "No workspace has this id."),
   root_key_not_found: row(404, NOT_FOUND, "The workspace has no root key with this id, or the root key was revoked."),
-  session_not_found: row(404, NOT_FOUND, "The workspace has no open session with this id. It may have ended."),
-  sign_in_link_not_found: row(
-    404,
-    NOT_FOUND,
-    "The workspace has no open sign-in link with this id. The link may have been used or have expired.",
-  ),
+  session_not_found: row(404, NOT_FOUND, "The workspace has no open session with this id."),
+  sign_in_link_not_found: row(404, NOT_FOUND, "The workspace has no unused sign-in link with this id."),
   migration_not_found: row(404, NOT_FOUND, "The workspace has no migration with this id."),
   request_timeout: row(
     408,
@@ -139,7 +131,7 @@ export const ERROR_KINDS = {
   role_changed: row(
     409,
     CONFLICT,
-    "The permissions of the role differ from the expected ones, because the role changed in the meantime. Read the role and send the change again.",
+    "The permissions of the role differ from the expected ones. Read the role and send the change again.",
   ),
   ratelimit_namespace_already_exists: row(
     409,
@@ -155,12 +147,12 @@ export const ERROR_KINDS = {
   last_enabled_workspace: row(
     409,
     CONFLICT,
-    "This is the last enabled workspace with a quota above 0. After the change, no root key could undo it. Enable another workspace first, or use the command line.",
+    "This is the last enabled workspace with a quota above 0: no root key could undo the change. Enable another first, or use the command line.",
   ),
   root_key_changed: row(
     409,
     CONFLICT,
-    "The root key changed after the caller read it. Read the root key and send the change again.",
+    "The root key changed after the caller read it. Read it and send the change again.",
   ),
   root_key_rotated: row(
     409,
@@ -172,11 +164,7 @@ export const ERROR_KINDS = {
     CONFLICT,
     "The call would revoke, disable or restrict the root key that sends it. Use another root key or the dashboard.",
   ),
-  managed_by_manifest: row(
-    409,
-    CONFLICT,
-    "A manifest manages the object. Edit the manifest that the detail names; a direct change would be undone.",
-  ),
+  managed_by_manifest: row(409, CONFLICT, "A manifest manages the object. Edit the manifest that the detail names."),
   managed_exists: row(
     409,
     CONFLICT,
@@ -200,7 +188,7 @@ export const ERROR_KINDS = {
   stale_leader: row(
     409,
     CONFLICT,
-    "The fencing number is older than that of an earlier call: another replica of the operator leads. The call changed nothing.",
+    "The fencing number is older than that of an earlier call: another replica of the operator leads.",
   ),
   stale_policy_generation: row(409, CONFLICT, "A newer generation of this policy is stored."),
   ratelimit_namespace_gone: row(
@@ -249,15 +237,11 @@ export const ERROR_KINDS = {
     UNPROCESSABLE,
     "The query exceeded the memory limit of the workspace, or its response is too large. Read a shorter time range or fewer columns, or use LIMIT.",
   ),
-  expectation_failed: row(
-    417,
-    "Expectation Failed",
-    "The `Expect` header has a value other than `100-continue`. Remove the header.",
-  ),
+  expectation_failed: row(417, "Expectation Failed", "The `Expect` header has a value other than `100-continue`."),
   request_headers_too_large: row(
     431,
     "Request Header Fields Too Large",
-    "The request headers are larger than 16 KiB in total. Send fewer or shorter headers.",
+    "The request headers are larger than 16 KiB in total.",
   ),
   workspace_rate_limited: row(
     429,
@@ -272,18 +256,14 @@ export const ERROR_KINDS = {
   key_queue_full: row(
     429,
     "Too Many Requests",
-    "Too many keys of the workspace wait for creation by `migrations.enqueueKeys` of API v1. The call enqueued no key. Wait for the time in `Retry-After`.",
+    "Too many keys of the workspace wait for creation by `migrations.enqueueKeys` of API v1. Wait for the time in `Retry-After`.",
   ),
   rate_limited: row(
     429,
     "Too Many Requests",
     "A rate limit of the API key, its identity or the policy is exceeded. Wait for the time in `Retry-After`; the `RateLimit-*` headers describe the tightest limit.",
   ),
-  sign_in_limited: row(
-    429,
-    "Too Many Requests",
-    "Too many sign-in attempts, from this address or in total. Wait for the time in `Retry-After`.",
-  ),
+  sign_in_limited: row(429, "Too Many Requests", "Too many sign-in attempts. Wait for the time in `Retry-After`."),
   gate_credentials_limited: row(
     429,
     "Too Many Requests",
@@ -309,11 +289,7 @@ export const ERROR_KINDS = {
     "Service Unavailable",
     "The gate cannot decide now: its policy is not loaded, or its data about keys, limits or credits is missing or too old. The key may be valid. Try again.",
   ),
-  analytics_connection_failed: row(
-    503,
-    "Service Unavailable",
-    "The analytics store is unavailable. Key verification is not affected. Try again.",
-  ),
+  analytics_connection_failed: row(503, "Service Unavailable", "The analytics store is unavailable. Try again."),
   server_busy: row(
     503,
     "Service Unavailable",
@@ -327,7 +303,7 @@ export const ERROR_KINDS = {
   upstream_busy: row(
     503,
     "Service Unavailable",
-    "The gate admitted the request, but all concurrency slots of the app, or the share of this client address, are in use. The gate did not forward the request. Try again.",
+    "The gate admitted the request, but all concurrency slots of the app, or the share of this client address, are in use. Try again.",
   ),
   upstream_timeout: row(504, "Gateway Timeout", "The gate admitted the request, but the app did not respond in time."),
   unexpected_error: row(500, INTERNAL, "Internal error. Search the server log for the request id."),

@@ -31,6 +31,13 @@ const ROOT_KEYS = [
   { name: "nightly report", environment: "staging", permissions: ["api.*.read_analytics", "api.*.read_api"] },
 ] as const;
 
+const PEOPLE = [
+  ["Alan Turing", "viewer"],
+  ["Grace Hopper", "admin"],
+  ["Katherine Johnson", "operator"],
+  ["Radia Perlman", "operator"],
+] as const;
+
 /** A workspace as a small company has it. Returns a key whose explanation has something to show. */
 export async function fillExample(dashboard: Dashboard): Promise<{ keyId: string }> {
   const { call, sidecarUrl, databaseUrl } = dashboard;
@@ -88,6 +95,14 @@ export async function fillExample(dashboard: Dashboard): Promise<{ keyId: string
     40 * DAY_MS,
   ]);
   const { id: workspaceId } = await call("workspaces.getWorkspace", {});
+  for (const [index, [name, role]] of PEOPLE.entries()) {
+    await inDatabase(
+      dashboard,
+      `insert into sessions (id, token_hash, issuer, subject, name, signed_in_by, roles, link_made_by, created_at, last_seen_at, expires_at)
+       values ($1, $1, 'postern:link', $2, $2, 'link', $3, 'Ada Lovelace', $4, $4, $4::bigint + 3600000)`,
+      [`ses_${index}`, name, JSON.stringify([{ workspace: workspaceId, role }]), Date.now() - 300_000 * (index + 1)],
+    );
+  }
   const events = usageOfDay(workspaceId, used);
   await storeUsage(databaseUrl, events);
   let verified = events.length;
