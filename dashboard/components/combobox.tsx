@@ -1,5 +1,6 @@
 import { Combobox as Base } from "@base-ui/react/combobox";
 import { type ReactNode, useId, useRef } from "react";
+import { useFormChanged } from "./form-faults.ts";
 import "./field.css";
 
 export interface ComboboxOption {
@@ -12,7 +13,7 @@ export interface ComboboxOption {
 }
 
 /** Whether the option matches the typed text, as the server's search for names and ids does. */
-function isMatch({ label, note = "", isForAll = false }: ComboboxOption, typed: string): boolean {
+export function isMatch({ label, note = "", isForAll = false }: ComboboxOption, typed: string): boolean {
   const text = typed.trim().toLowerCase();
   return text === "" || (!isForAll && [label, note].some((one) => one.toLowerCase().includes(text)));
 }
@@ -23,26 +24,37 @@ function isMatch({ label, note = "", isForAll = false }: ComboboxOption, typed: 
  */
 export function Combobox({
   label,
+  name,
   options,
   value,
-  onChange,
+  onChange: onChosen,
   onSearch,
+  problem,
   placeholder,
   hint,
-  empty = "No matches.",
+  isRequired = false,
 }: {
   label: string;
+  /** As of `TextField`. */
+  name?: string;
   options: readonly ComboboxOption[];
   value: string | null;
   onChange: (value: string | null) => void;
   onSearch?: (text: string) => void;
+  /** Why the server could not search, as a sentence. */
+  problem?: string | undefined;
   placeholder?: string;
   hint?: ReactNode;
-  empty?: string;
+  isRequired?: boolean;
 }): ReactNode {
   const id = useId();
+  const onFormChanged = useFormChanged();
   const highlighted = useRef<ComboboxOption>(undefined);
   const chosen = options.find((option) => option.value === value) ?? (value === null ? null : { value, label: value });
+  const onChange = (next: string | null): void => {
+    onChosen(next);
+    if (next !== value) onFormChanged(name);
+  };
   return (
     <div className="field">
       <label id={`${id}-label`} htmlFor={id}>
@@ -67,7 +79,9 @@ export function Combobox({
       >
         <Base.Input
           id={id}
+          name={name}
           className="input"
+          required={isRequired}
           placeholder={placeholder}
           onKeyDown={(event) => {
             if (event.key === "Enter") event.preventDefault();
@@ -82,7 +96,7 @@ export function Combobox({
         <Base.Portal>
           <Base.Positioner className="positioner" sideOffset={4}>
             <Base.Popup className="popup">
-              <Base.Empty className="popup-note">{empty}</Base.Empty>
+              <Base.Empty className="popup-note">No matches.</Base.Empty>
               <Base.List>
                 {(option: ComboboxOption) => (
                   <Base.Item key={option.value} value={option} className="popup-item">
@@ -98,6 +112,11 @@ export function Combobox({
       {hint !== undefined && (
         <span id={`${id}-hint`} className="field-hint">
           {hint}
+        </span>
+      )}
+      {problem !== undefined && (
+        <span role="status" className="field-fault">
+          The search failed. {problem} Type to try again.
         </span>
       )}
     </div>

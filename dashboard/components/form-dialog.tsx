@@ -1,8 +1,10 @@
-import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
-import { FieldFaultsContext, fieldFaultsOf } from "./form-faults.ts";
+import { FormContext, fieldFaultsOf, listOf } from "./form-faults.ts";
 import { ChangeFailed, type RequestedChange } from "./managed-badge.tsx";
+import { useDelayed } from "./use-delayed.ts";
+import "./form.css";
 
 /**
  * Dialog with a form; open while it is rendered. The submit button and Enter submit the form unless the input has a problem or a submission
@@ -23,6 +25,7 @@ export function FormDialog({
   otherActions,
   isWide = false,
   isGuarded = true,
+  outcome,
   children,
 }: {
   title: string;
@@ -45,6 +48,8 @@ export function FormDialog({
   isWide?: boolean;
   /** Whether to ask before input is discarded. */
   isGuarded?: boolean;
+  /** What submitting the form does, in sentences; shown above the buttons. */
+  outcome?: string | undefined;
   children: ReactNode;
 }): ReactNode {
   const id = useId();
@@ -56,15 +61,33 @@ export function FormDialog({
   /** Error of the last submission whose problems the fields show, and the fields that have changed since. */
   const [shown, setShown] = useState<{ error: unknown; changed: readonly string[] }>({ error, changed: [] });
   if (shown.error !== error) setShown({ error, changed: [] });
-  const faults = useMemo(
-    () => new Map([...fieldFaultsOf(error)].filter(([name]) => !shown.changed.includes(name))),
-    [error, shown],
-  );
+  const onChanged = useCallback((name: string | undefined) => {
+    setDirty(true);
+    if (name === undefined || name === "") return;
+    setShown((before) => (before.changed.includes(name) ? before : { ...before, changed: [...before.changed, name] }));
+  }, []);
+  const state = useMemo(() => {
+    const { changed } = shown;
+    const isShown = (member: string) => !changed.includes(member) && !changed.includes(listOf(member));
+    return { faults: new Map([...fieldFaultsOf(error)].filter(([member]) => isShown(member))), onChanged };
+  }, [error, shown, onChanged]);
   const isFailed = error !== null && error !== undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: each failed submission moves the focus.
   useEffect(() => {
     if (isFailed) focusProblem(form.current, summary.current);
   }, [error]);
+  const isAtField = (member: string): boolean =>
+    [member, listOf(member)].some((name) => form.current?.elements.namedItem(name) != null);
+  const problem = (isFailed || (isTried && fault !== undefined)) && (
+    <div ref={summary} tabIndex={-1} className="form-summary">
+      {isTried && fault !== undefined && (
+        <p role="alert" className="field-fault">
+          {fault}
+        </p>
+      )}
+      <ChangeFailed error={error} doing={doing} isAtField={isAtField} {...(wanted === undefined ? {} : { wanted })} />
+    </div>
+  );
   return (
     <Dialog
       title={title}
@@ -72,20 +95,11 @@ export function FormDialog({
       onClose={onClose}
       isWide={isWide}
       notice={
-        (isFailed || (isTried && fault !== undefined)) && (
-          <div ref={summary} tabIndex={-1} className="form-summary">
-            {isTried && fault !== undefined && (
-              <p role="alert" className="field-fault">
-                {fault}
-              </p>
-            )}
-            <ChangeFailed
-              error={error}
-              doing={doing}
-              isAtField={(member) => form.current?.elements.namedItem(member) != null}
-              {...(wanted === undefined ? {} : { wanted })}
-            />
-          </div>
+        (problem || outcome !== undefined) && (
+          <>
+            {problem}
+            {outcome !== undefined && <Outcome text={outcome} />}
+          </>
         )
       }
       // A submission that succeeds closes the dialog, and may open another page.
@@ -114,28 +128,36 @@ export function FormDialog({
         id={id}
         ref={form}
         className="form"
-        onInput={({ target }) => {
-          setDirty(true);
-          const { name } = target as HTMLInputElement;
-          setShown((before) =>
-            before.changed.includes(name) ? before : { ...before, changed: [...before.changed, name] },
-          );
-        }}
+        onInput={({ target }) => onChanged((target as HTMLInputElement).name)}
         onSubmit={(event) => {
           event.preventDefault();
           if (fault === undefined && !isBusy) onSubmit();
         }}
       >
-        <FieldFaultsContext value={faults}>{children}</FieldFaultsContext>
+        <FormContext value={state}>{children}</FormContext>
       </form>
     </Dialog>
   );
 }
 
-/** Focuses the first field with a problem, or else `otherwise`. Returns what has the focus. */
+/** Delay after the last change before the outcome changes, so that a screen reader does not read every keystroke. */
+const OUTCOME_MS = 300;
+
+function Outcome({ text }: { text: string }): ReactNode {
+  return (
+    <p role="status" className="form-outcome">
+      {useDelayed(text, OUTCOME_MS)}
+    </p>
+  );
+}
+
+/** Focuses the first field with a problem, or else `otherwise`; unfolds what hides it. Returns what has the focus. */
 function focusProblem(form: HTMLFormElement | null, otherwise: HTMLElement | null): HTMLElement | null {
   const field = form?.querySelector<HTMLElement>("[aria-invalid=true], :is(input, textarea, select):invalid");
   const target = field ?? otherwise;
+  for (let folded = target?.closest("details"); folded != null; folded = folded.parentElement?.closest("details")) {
+    folded.open = true;
+  }
   target?.focus();
   target?.scrollIntoView({ block: "nearest" });
   return target;

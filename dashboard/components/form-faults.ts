@@ -5,13 +5,26 @@ import { ApiError } from "../api/api-error.ts";
 
 export type FieldFaults = ReadonlyMap<string, string>;
 
-export const FieldFaultsContext = createContext<FieldFaults>(new Map());
-
-/** Returns the server's problem with the field of this name; `undefined` if it found none, or the text has changed since. */
-export function useFieldFault(name: string | undefined): string | undefined {
-  const faults = useContext(FieldFaultsContext);
-  return name === undefined ? undefined : faults.get(name);
+interface FormState {
+  readonly faults: FieldFaults;
+  /** Reports that a person has changed the field of this name, which hides the server's problem with it. */
+  readonly onChanged: (name: string | undefined) => void;
 }
+
+export const FormContext = createContext<FormState>({ faults: new Map(), onChanged: () => undefined });
+
+/** Returns the server's problem with the field of this name, or with an item of its list; `undefined` if it found none, or it has changed since. */
+export function useFieldFault(name: string | undefined): string | undefined {
+  const { faults } = useContext(FormContext);
+  if (name === undefined) return undefined;
+  return faults.get(name) ?? [...faults].find(([member]) => listOf(member) === name)?.[1];
+}
+
+/** Returns a function for changes without an `input` event, such as a click on an option, so that the form asks before it discards them. */
+export const useFormChanged = (): FormState["onChanged"] => useContext(FormContext).onChanged;
+
+/** Returns the list that the member is an item of: `roles` for `roles[2]`. */
+export const listOf = (member: string): string => member.replace(/\[\d+\]$/, "");
 
 /** Returns the problems by the member of the body that they concern, such as `credits.remaining`. */
 export const fieldFaultsOf = (error: unknown): FieldFaults =>

@@ -14,6 +14,8 @@ interface QuantityProps {
   readonly value: number | undefined;
   readonly onChange: (value: number | undefined) => void;
   readonly hint?: ReactNode;
+  /** Problem of the value, shown while the text is a count or a duration. */
+  readonly fault?: string | undefined;
   readonly isRequired?: boolean;
 }
 
@@ -39,6 +41,7 @@ function QuantityField({
   parse,
   format,
   wanted,
+  fault,
   ...rest
 }: QuantityProps & {
   parse: (text: string) => number | undefined;
@@ -52,7 +55,7 @@ function QuantityField({
     <TextField
       {...rest}
       value={shown}
-      fault={shown.trim() !== "" && parse(shown) === undefined ? wanted : undefined}
+      fault={shown.trim() !== "" && parse(shown) === undefined ? wanted : fault}
       onChange={(typed) => {
         setText(typed);
         onChange(parse(typed));

@@ -27,7 +27,7 @@ export function TextField({
   hint?: ReactNode;
   /** Problem of the value; `undefined` if the value has no known problem. */
   fault?: string | undefined;
-  placeholder?: string;
+  placeholder?: string | undefined;
   type?: HTMLInputTypeAttribute;
   rows?: number;
   isRequired?: boolean;

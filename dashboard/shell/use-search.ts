@@ -2,6 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useApi } from "../api/api-context.ts";
 import { ApiError } from "../api/api-error.ts";
+import { useDelayed } from "../components/use-delayed.ts";
 import { matching, SEARCH_KINDS, type SearchGroup, type SearchRow, withoutEmpty } from "./search-rows.ts";
 
 /** Delay after the last keystroke before requests are sent. */
@@ -68,14 +69,4 @@ export function useHighlight(
   const row = rows.find((one) => one.id === id) ?? rows[0];
   useEffect(() => setId(row?.id), [row?.id]);
   return [row, setId];
-}
-
-/** Returns the value once it has not changed for `delayMs`, and the previous value until then. */
-function useDelayed<T>(value: T, delayMs: number): T {
-  const [delayed, setDelayed] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setDelayed(value), delayMs);
-    return () => clearTimeout(timer);
-  }, [value, delayMs]);
-  return delayed;
 }

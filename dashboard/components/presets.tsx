@@ -1,0 +1,46 @@
+import type { ReactNode } from "react";
+import { Button } from "./button.tsx";
+import { useFormChanged } from "./form-faults.ts";
+import "./form.css";
+
+export interface Preset<Value> {
+  readonly label: string;
+  readonly value: Value;
+}
+
+/** Buttons that set a field to usual values. */
+export function Presets<Value>({
+  label,
+  name,
+  presets,
+  isChosen,
+  onChoose,
+}: {
+  /** What is set, for screen readers. */
+  label: string;
+  /** Name of the field. */
+  name?: string;
+  presets: readonly Preset<Value>[];
+  /** Whether the field has the value; omitted for buttons that add something. */
+  isChosen?: (value: Value) => boolean;
+  onChoose: (value: Value) => void;
+}): ReactNode {
+  const onFormChanged = useFormChanged();
+  return (
+    <fieldset className="presets">
+      <legend className="unseen">{label}</legend>
+      {presets.map((preset) => (
+        <Button
+          key={preset.label}
+          aria-pressed={isChosen?.(preset.value)}
+          onClick={() => {
+            onChoose(preset.value);
+            onFormChanged(name);
+          }}
+        >
+          {preset.label}
+        </Button>
+      ))}
+    </fieldset>
+  );
+}
