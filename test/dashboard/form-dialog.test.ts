@@ -160,10 +160,12 @@ test("form shows the server's problem at its field, in sight, focused and in the
   const page = await open(`/keys?api=${apiId}`, LAPTOP);
   await page.getByRole("button", { name: "Create a key" }).click();
   const dialog = page.getByRole("dialog");
-  const owner = dialog.getByLabel("Owner");
+  const owner = dialog.getByLabel("Owner", { exact: true });
   await owner.fill("no owner!");
+  await page.keyboard.press("Tab");
   // The end of the form, from where the field is out of sight.
   for (let i = 0; i < 4; i++) await dialog.getByRole("button", { name: "Add a limit" }).click();
+  await dialog.getByText("More options").click();
   await dialog.getByLabel("Recoverable").focus();
   await dialog.getByRole("button", { name: "Create", exact: true }).click();
   await owner.and(page.locator(":focus")).waitFor();

@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { inDatabase } from "./database.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
@@ -26,6 +26,19 @@ const menu = async (page: Page, item: string): Promise<void> => {
   await page.getByRole("button", { name: "More", exact: true }).click();
   await page.getByRole("menuitem", { name: item }).click();
 };
+
+/** As if the person had copied the text elsewhere. */
+const pasteInto = async (field: Locator, text: string): Promise<void> => {
+  await field.focus();
+  await field.evaluate((element, pasted) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text", pasted);
+    element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, text);
+};
+
+const chipsOf = (field: Locator): Promise<string[]> =>
+  field.locator("xpath=..").locator(".chip-text").allTextContents();
 
 describe("a key", () => {
   test("dashboard creates a key from the key list after choosing an API", async ({ dashboard, open }) => {
@@ -66,13 +79,19 @@ describe("a key", () => {
     await dialog.getByLabel("Refill").selectOption("daily");
     await dialog.getByLabel("Credits per refill").fill("10");
     await dialog.getByRole("button", { name: "Add a limit" }).click();
+    await dialog.getByText("More options").click();
     await dialog.getByLabel("Meta").fill("{");
     await dialog.getByText("A JSON object, such as").waitFor();
     expect(await dialog.getByRole("button", { name: "Create" }).getAttribute("aria-disabled")).toBe("true");
     await dialog.getByLabel("Meta").fill('{"plan":"pro"}');
     await dialog.getByLabel("Roles").fill("made-role");
-    await dialog.getByLabel("Permissions").fill("made.read\nmade.write");
+    await pasteInto(dialog.getByLabel("Direct permissions"), "made.read,\n made.write\nMADE.READ");
     await dialog.getByLabel("Prefix").fill("made");
+    await dialog
+      .getByText(
+        "A key named “New key” for made here, owned by made.owner, with the role made-role and the permissions made.read and made.write, 100 requests per minute, 1,000 credits and 10 more each day, expires on May 6, 2035, starting with made_…. Also creates the identity made.owner and the permissions made.read and made.write.",
+      )
+      .waitFor();
     await dialog.getByRole("button", { name: "Create" }).click();
     const secret =
       (await page
@@ -104,6 +123,104 @@ describe("a key", () => {
     });
   });
 
+  test("picker adds exactly what is typed, removes chips by keys, and keeps text when Escape closes its list", async ({
+    dashboard,
+    open,
+  }) => {
+    const { call } = dashboard;
+    const apiId = await anApi(dashboard, "picked here");
+    for (const slug of ["picked.read", "picked.write"])
+      await call("permissions.createPermission", { name: slug, slug });
+    for (const name of ["picked, both", "picked-editor"]) await call("permissions.createRole", { name });
+    const page = await open(`/keys?api=${apiId}`);
+    await page.getByRole("button", { name: "Create a key" }).click();
+    const dialog = page.getByRole("dialog", { name: "Create a key" });
+    const [roles, permissions] = [dialog.getByLabel("Roles"), dialog.getByLabel("Direct permissions")];
+    // Enter adds what was typed, whatever the search finds, and neither sends the form nor adds more.
+    await permissions.pressSequentially("picked");
+    await page.getByRole("option", { name: "picked.write" }).waitFor();
+    await page.getByRole("option", { name: "Create permission picked" }).waitFor();
+    for (const key of ["Enter", "Enter", "Enter"]) await page.keyboard.press(key);
+    await permissions.pressSequentially("PICKED.read,picked.read,");
+    await permissions.pressSequentially("pic");
+    await page.getByRole("option", { name: "picked.write" }).click();
+    await page.keyboard.press("Enter");
+    expect(await chipsOf(permissions)).toEqual(["picked", "picked.read", "picked.write"]);
+    await page.keyboard.press("Tab");
+    expect(await chipsOf(permissions)).toHaveLength(3);
+    await dialog.getByText("Also creates the permission picked.").waitFor();
+
+    // Backspace removes the last chip, and the arrow key leads to the others.
+    await permissions.press("Backspace");
+    await permissions.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Delete");
+    expect(await chipsOf(permissions)).toEqual(["picked.read"]);
+
+    // A role may have a comma in its name. The first match is chosen.
+    await roles.pressSequentially("picked,");
+    await page.getByRole("option", { name: "picked, both" }).waitFor();
+    await page.keyboard.press("Enter");
+    await roles.pressSequentially("no such role");
+    await page.getByText("No role matches.").waitFor();
+    await page.keyboard.press("Escape");
+    expect(await roles.inputValue()).toBe("no such role");
+    // Leaving the field takes the text, of which the form says what is wrong.
+    await dialog.getByLabel("Name", { exact: true }).focus();
+    expect(await chipsOf(roles)).toEqual(["picked, both", "no such role"]);
+    await dialog.getByText("Remove the role no such role: only existing roles can be added.").waitFor();
+    await dialog.getByRole("button", { name: "Create" }).press("Enter");
+    await roles.and(page.locator(":focus")).waitFor();
+    expect(await roles.getAttribute("aria-invalid")).toBe("true");
+    await page.keyboard.press("Escape");
+    const question = page.getByRole("dialog", { name: "Discard your input?" });
+    await question.getByRole("button", { name: "Stay" }).click();
+    await dialog.getByRole("button", { name: "Remove no such role" }).click();
+    await dialog.getByLabel("Owner").fill("Picked");
+    await page.keyboard.press("Tab");
+    await dialog.getByRole("button", { name: "30 days" }).click();
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await page.getByText("The key is shown only once").waitFor();
+    const [found] = await call("admin.searchKeys", { apiId });
+    expect(await call("keys.getKey", { keyId: found?.keyId ?? "" })).toMatchObject({
+      identity: { externalId: "Picked" },
+      roles: ["picked, both"],
+      permissions: ["picked.read"],
+    });
+    expect(Math.round(((found?.expires ?? 0) - Date.now()) / 86_400_000)).toBe(30);
+  });
+
+  test("picker says that its search failed, asks before a chosen option is lost, and takes complete names", async ({
+    dashboard,
+    open,
+    context,
+    faults,
+  }) => {
+    faults.expect(/\b503\b/);
+    const apiId = await anApi(dashboard, "while away");
+    await dashboard.call("identities.createIdentity", { externalId: "known-owner" });
+    const page = await open(`/keys?api=${apiId}`);
+    await page.getByRole("button", { name: "Create a key" }).click();
+    const dialog = page.getByRole("dialog", { name: "Create a key" });
+    // Chosen by the mouse alone.
+    await dialog.getByLabel("Owner").click();
+    await page.getByRole("option", { name: "known-owner" }).click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "Discard your input?" }).getByRole("button", { name: "Stay" }).click();
+    await context.route("**/v2/admin.listRoles", (route) =>
+      route.fulfill({ status: 503, json: { meta: { requestId: "req_away" }, error: { detail: "Postgres is away." } } }),
+    );
+    await dialog.getByLabel("Roles").fill("typed-blindly");
+    await dialog.getByText("Searching the roles failed. Postgres is away. You can type complete names.").waitFor();
+    await dialog.getByLabel("Name", { exact: true }).focus();
+    expect(await chipsOf(dialog.getByLabel("Roles"))).toEqual(["typed-blindly"]);
+    faults.expect(/\b404\b/);
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await dialog.getByText("Creating the key failed.").waitFor();
+    expect(await chipsOf(dialog.getByLabel("Roles"))).toEqual(["typed-blindly"]);
+    expect(await dashboard.call("admin.searchKeys", { apiId })).toEqual([]);
+  });
+
   test("key form keeps concurrent changes of other fields", async ({ dashboard, open }) => {
     const { page, keyId } = await aKey(dashboard, open, { credits: { remaining: 50 }, meta: { a: 1 } });
     await page.getByRole("button", { name: "Change", exact: true }).click();
@@ -125,8 +242,14 @@ describe("a key", () => {
     await menu(page, "Roles and permissions");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Roles").fill("given-role");
-    await dialog.getByLabel("Direct permissions").fill("kept.read\nnew.read");
-    await dialog.getByText("Adds 2, removes 1.").waitFor();
+    await dialog.getByLabel("Direct permissions").fill("new.read");
+    await page.keyboard.press("Tab");
+    await dialog.getByRole("button", { name: "Remove old.read" }).click();
+    await dialog
+      .getByText(
+        "Adds the role given-role and the permission new.read. Removes the permission old.read. Creates the permission new.read.",
+      )
+      .waitFor();
     // Another person gives it a permission meanwhile.
     await dashboard.call("keys.addPermissions", { keyId, permissions: ["theirs.read"] });
     await dialog.getByRole("button", { name: "Save" }).click();

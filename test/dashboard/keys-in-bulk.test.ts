@@ -24,6 +24,7 @@ describe("all keys of an owner", () => {
     await page.getByRole("menuitem", { name: "Disable all keys of an owner" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Owner").fill("leaked.owner");
+    await page.keyboard.press("Tab");
     await dialog.getByRole("button", { name: "Count the keys" }).click();
     await dialog.getByText("2 keys would be disabled").waitFor();
     await dialog.getByText("main/ApiKey/shop/leak").waitFor();
@@ -195,7 +196,8 @@ describe("selected keys", () => {
   }) => {
     faults.expect(/\b404\b/);
     const { at, keyIds } = await makeKeys(dashboard, "assigned", 2);
-    await dashboard.call("permissions.createRole", { name: "batch-role", permissions: [] });
+    const role = { name: "batch-role", permissions: [] };
+    const { roleId } = await dashboard.call("permissions.createRole", role);
     const page = await open(at, { role: "operator" });
     await page.getByText("Key 2").waitFor();
     await page.getByRole("checkbox", { name: "Select all loaded keys" }).click();
@@ -206,21 +208,27 @@ describe("selected keys", () => {
     const dialog = page.getByRole("dialog");
     const keys = async () => Promise.all(keyIds.map((keyId) => dashboard.call("keys.getKey", { keyId })));
     await assign("Add roles");
-    await dialog.getByLabel("Roles").fill("batch-rol");
-    await press(page, "Add roles to 2 keys");
-    await dialog.getByText("There is no role batch-rol in the workspace.").waitFor();
-    await press(page, "Back");
     await dialog.getByLabel("Roles").fill("batch-role");
+    await dialog.getByLabel("Roles").press("Tab");
+    await dialog.getByText("batch-role", { exact: true }).waitFor();
+    // Somebody else deletes the role meanwhile.
+    await dashboard.call("permissions.deleteRole", { role: roleId });
+    await press(page, "Add roles to 2 keys");
+    await dialog.getByText("There is no role batch-role in the workspace.").waitFor();
+    await dashboard.call("permissions.createRole", role);
+    await press(page, "Back");
     await press(page, "Add roles to 2 keys");
     await page.getByText("2 keys changed.").waitFor();
     for (const { roles } of await keys()) expect(roles).toEqual(["batch-role"]);
     await assign("Remove roles");
     await dialog.getByLabel("Roles").fill("batch-role");
+    await dialog.getByLabel("Roles").press("Tab");
     await press(page, "Remove roles from 2 keys");
     await expect.poll(async () => (await keys()).flatMap(({ roles = [] }) => roles)).toEqual([]);
     await dialog.waitFor({ state: "hidden" });
     await assign("Set the owner");
     await dialog.getByLabel("Owner").fill("batch.owner");
+    await dialog.getByLabel("Owner").press("Tab");
     await press(page, "Set the owner of 2 keys");
     await expect.poll(() => page.getByRole("row").getByText("batch.owner").count()).toBe(2);
   });

@@ -1,10 +1,12 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
+import { Checkbox } from "../../components/checkbox.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
+import { FormSection, MoreOptions } from "../../components/form-section.tsx";
 import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { draftOf, problemsOf, updateBody } from "./key-draft.ts";
-import { KeyFields } from "./key-fields.tsx";
+import { ExpiryField, LimitsAndCredits, MetaField, NameAndOwner } from "./key-fields.tsx";
 
 /** Sends only the changed fields, so that concurrent changes by another person are kept. */
 export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
@@ -14,6 +16,7 @@ export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: 
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
   const body = updateBody(details.key.keyId, before, draft);
   const [fault] = Object.values(problemsOf(draft));
+  const fields = { draft, onChange: (change: Partial<typeof draft>) => setDraft((last) => ({ ...last, ...change })) };
   const submit = (): void =>
     update.mutate(body, {
       onSuccess: () => done("Key changed."),
@@ -30,7 +33,24 @@ export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: 
       onClose={onClose}
       isWide
     >
-      <KeyFields draft={draft} onChange={(change) => setDraft((last) => ({ ...last, ...change }))} />
+      <FormSection title="Who">
+        <NameAndOwner {...fields} />
+      </FormSection>
+      <LimitsAndCredits {...fields} />
+      <FormSection title="Life">
+        <ExpiryField {...fields} />
+        <Checkbox
+          label="Enabled"
+          isChecked={draft.enabled}
+          onChange={(enabled) => fields.onChange({ enabled })}
+          hint="Gates and servers reject a disabled key within 30 seconds."
+        />
+      </FormSection>
+      <MoreOptions>
+        <FormSection title="Data">
+          <MetaField {...fields} />
+        </FormSection>
+      </MoreOptions>
     </FormDialog>
   );
 }

@@ -2,9 +2,13 @@ import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { useReadAgain } from "../../api/queries.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
-import { TextField } from "../../components/text-field.tsx";
+import { PERMISSIONS, ROLES } from "../../components/picker-sources.ts";
 import { useDone } from "../../components/toast.tsx";
+import { useMissing } from "../../components/use-options.ts";
+import { andText, namesText } from "../../components/words.ts";
 import type { KeyDetails } from "./details.ts";
+import { permissionsProblem, rolesProblem } from "./key-draft.ts";
+import { RightsFields } from "./key-fields.tsx";
 import { differenceOf } from "./links.ts";
 
 /** Dialog for the roles and permissions of a key. It adds and removes them one by one, so that concurrent changes by others are kept. */
@@ -17,14 +21,23 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
     roles: details.roles.map(({ name }) => name),
     permissions: details.permissions.filter(({ isDirect }) => isDirect).map(({ slug }) => slug),
   }));
-  const [roles, setRoles] = useState(before.roles.join("\n"));
-  const [permissions, setPermissions] = useState(before.permissions.join("\n"));
+  const [roles, setRoles] = useState<readonly string[]>(before.roles);
+  const [permissions, setPermissions] = useState<readonly string[]>(before.permissions);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const ofRoles = differenceOf(before.roles, roles);
   const ofPermissions = differenceOf(before.permissions, permissions);
   const changes = [ofRoles.added, ofRoles.removed, ofPermissions.added, ofPermissions.removed];
-  const fault = changes.every((change) => change.length === 0) ? "No changes yet." : undefined;
+  const missing = {
+    roles: useMissing(ROLES, ofRoles.added),
+    permissions: useMissing(PERMISSIONS, ofPermissions.added),
+  };
+  const faults = {
+    roles: rolesProblem(ofRoles.added, missing.roles),
+    permissions: permissionsProblem(ofPermissions.added),
+  };
+  const isUnchanged = changes.every((change) => change.length === 0);
+  const fault = faults.roles ?? faults.permissions ?? (isUnchanged ? "No changes yet." : undefined);
 
   const save = async (): Promise<void> => {
     setBusy(true);
@@ -57,26 +70,36 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       doing="Changing the roles and permissions"
       onSubmit={() => void save()}
       onClose={onClose}
+      outcome={fault === undefined ? outcomeOf(ofRoles, ofPermissions, missing.permissions) : undefined}
     >
-      <TextField
-        label="Roles"
-        value={roles}
-        onChange={setRoles}
-        rows={4}
-        hint="Names of existing roles, one per line."
+      <RightsFields
+        rights={{ roles, permissions }}
+        missing={missing}
+        faults={faults}
+        onChange={(change) => {
+          if (change.roles !== undefined) setRoles(change.roles);
+          if (change.permissions !== undefined) setPermissions(change.permissions);
+        }}
       />
-      <TextField
-        label="Direct permissions"
-        value={permissions}
-        onChange={setPermissions}
-        rows={6}
-        isMono
-        hint="Slugs, one per line; missing permissions are created. Permissions granted by roles are not listed here."
-      />
-      <p className="muted">
-        Adds {ofRoles.added.length + ofPermissions.added.length}, removes{" "}
-        {ofRoles.removed.length + ofPermissions.removed.length}.
-      </p>
+      <p className="muted">Permissions that the roles grant are not listed here.</p>
     </FormDialog>
   );
+}
+
+type Difference = ReturnType<typeof differenceOf>;
+
+/** Returns what saving does: "Adds the role editor; removes the permission a.read." */
+function outcomeOf(roles: Difference, permissions: Difference, created: readonly string[]): string {
+  const textOf = (kind: keyof Difference): string =>
+    andText([
+      ...(roles[kind].length === 0 ? [] : [namesText(roles[kind], "role", "roles")]),
+      ...(permissions[kind].length === 0 ? [] : [namesText(permissions[kind], "permission", "permissions")]),
+    ]);
+  const [added, removed] = [textOf("added"), textOf("removed")];
+  const sentences = [
+    ...(added === "" ? [] : [`Adds ${added}.`]),
+    ...(removed === "" ? [] : [`Removes ${removed}.`]),
+    ...(created.length === 0 ? [] : [`Creates ${namesText(created, "permission", "permissions")}.`]),
+  ];
+  return sentences.join(" ");
 }

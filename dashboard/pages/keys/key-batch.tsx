@@ -7,16 +7,17 @@ import { BatchDialog, type BatchItem } from "../../components/batch-dialog.tsx";
 import { Button } from "../../components/button.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
 import { Menu } from "../../components/menu.tsx";
+import { Picker } from "../../components/picker.tsx";
+import { IDENTITIES, ROLES } from "../../components/picker-sources.ts";
 import { SelectionBar } from "../../components/selection-bar.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useRequired } from "../../components/use-needs.ts";
+import { useMissing } from "../../components/use-options.ts";
 import type { Selection } from "../../components/use-selection.ts";
-import { countText } from "../../components/uses.ts";
-import { differenceOf } from "./links.ts";
+import { rolesProblem } from "./key-draft.ts";
 
 /** Maximum number of keys of one batch: it takes a minute or two, during which the page stays open. */
 const KEYS_MAX = 1000;
-const ROLES_MAX = 100;
 
 type FoundKey = Row<"admin.searchKeys">;
 type Action = "enable" | "disable" | "delete" | "addRoles" | "removeRoles" | "owner";
@@ -139,14 +140,9 @@ function DeleteKeys({ keys, onClose }: DialogProps): ReactNode {
 
 function ChangeRoles({ keys, onClose, adds }: DialogProps & { adds: boolean }): ReactNode {
   const api = useApi();
-  const [text, setText] = useState("");
-  const roles = differenceOf([], text).added;
-  const fault =
-    roles.length === 0
-      ? "Enter a role."
-      : roles.length > ROLES_MAX
-        ? `Enter at most ${countText(ROLES_MAX, "role")}.`
-        : undefined;
+  const [roles, setRoles] = useState<readonly string[]>([]);
+  const missing = useMissing(ROLES, roles);
+  const problem = rolesProblem(roles, missing);
   return (
     <BatchDialog
       verb={adds ? "Add roles to" : "Remove roles from"}
@@ -154,17 +150,20 @@ function ChangeRoles({ keys, onClose, adds }: DialogProps & { adds: boolean }): 
       one="key"
       kind="main"
       items={keys}
-      act={({ id }) => api.call(adds ? "keys.addRoles" : "keys.removeRoles", { keyId: id, roles })}
+      act={({ id }) => api.call(adds ? "keys.addRoles" : "keys.removeRoles", { keyId: id, roles: [...roles] })}
       refreshes={REFRESHES}
-      fault={fault}
+      fault={problem ?? (roles.length === 0 ? "Choose a role." : undefined)}
       onClose={onClose}
     >
-      <TextField
+      <Picker
         label="Roles"
-        value={text}
-        onChange={setText}
-        rows={4}
-        hint={`Names of existing roles, one per line. ${adds ? "The keys keep the roles that they have." : "The keys keep their other roles."}`}
+        name="roles"
+        source={ROLES}
+        values={roles}
+        missing={missing}
+        onChange={setRoles}
+        fault={problem}
+        hint={`Names of existing roles. ${adds ? "The keys keep the roles that they have." : "The keys keep their other roles."}`}
       />
     </BatchDialog>
   );
@@ -172,8 +171,8 @@ function ChangeRoles({ keys, onClose, adds }: DialogProps & { adds: boolean }): 
 
 function SetOwner({ keys, onClose }: DialogProps): ReactNode {
   const api = useApi();
-  const [owner, setOwner] = useState("");
-  const externalId = owner.trim();
+  const [owner, setOwner] = useState<readonly string[]>([]);
+  const [externalId] = owner;
   return (
     <BatchDialog
       verb="Set the owner of"
@@ -181,16 +180,19 @@ function SetOwner({ keys, onClose }: DialogProps): ReactNode {
       one="key"
       kind="main"
       items={keys}
-      act={({ id }) => api.call("keys.updateKey", { keyId: id, externalId })}
+      act={({ id }) => api.call("keys.updateKey", { keyId: id, ...(externalId === undefined ? {} : { externalId }) })}
       refreshes={[...REFRESHES, "admin.getIdentityDetails"]}
-      fault={externalId === "" ? "Enter the owner." : undefined}
+      fault={externalId === undefined ? "Choose the owner." : undefined}
       onClose={onClose}
     >
-      <TextField
+      <Picker
         label="Owner"
-        value={owner}
+        name="externalId"
+        source={IDENTITIES}
+        isSingle
+        values={owner}
+        missing={useMissing(IDENTITIES, owner)}
         onChange={setOwner}
-        lengthMax={255}
         hint="Id of the owner in your system. It replaces other owners; a missing identity is created."
       />
     </BatchDialog>

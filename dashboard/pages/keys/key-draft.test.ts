@@ -14,6 +14,8 @@ const KEY = {
   ratelimits: [{ id: "rl_1", name: "requests", limit: 10, duration: 90_000, autoApply: true }],
 };
 
+const LIMIT = { row: 0, name: "abc", limit: 1, duration: 60_000, autoApply: false };
+
 test("empty key form creates a key with only its API", () => {
   expect(problemsOf(EMPTY_DRAFT)).toEqual({});
   expect(createBody("api_1", EMPTY_DRAFT)).toEqual({ apiId: "api_1", enabled: true, recoverable: false });
@@ -22,8 +24,8 @@ test("empty key form creates a key with only its API", () => {
 test("complete key form sends all of its fields", () => {
   const draft: KeyDraft = {
     ...draftOf(KEY),
-    roles: "editor\n\n viewer \neditor",
-    permissions: "a.read",
+    roles: ["editor", "viewer"],
+    permissions: ["a.read"],
     prefix: "prod",
     byteLength: "24",
   };
@@ -75,9 +77,14 @@ test.each<[Partial<KeyDraft>, keyof KeyDraft]>([
   [{ refill: "daily", refillAmount: "5" }, "credits"],
   [{ credits: "1", refill: "daily" }, "refillAmount"],
   [{ credits: "1", refill: "monthly", refillAmount: "5", refillDay: "32" }, "refillDay"],
-  [{ limits: [{ name: "ab", limit: "1", duration: "1m", autoApply: false }] }, "limits"],
-  [{ limits: [{ name: "abc", limit: "0", duration: "1m", autoApply: false }] }, "limits"],
-  [{ limits: [{ name: "abc", limit: "1", duration: "10ms", autoApply: false }] }, "limits"],
+  [{ limits: [{ ...LIMIT, name: "ab" }] }, "limits"],
+  [{ limits: [{ ...LIMIT, limit: 0 }] }, "limits"],
+  [{ limits: [{ ...LIMIT, limit: undefined }] }, "limits"],
+  [{ limits: [{ ...LIMIT, duration: 10 }] }, "limits"],
+  // The server would apply only the last one.
+  [{ limits: [LIMIT, { ...LIMIT, row: 1, name: " abc" }] }, "limits"],
+  [{ roles: Array.from({ length: 101 }, (_, i) => `role-${i}`) }, "roles"],
+  [{ permissions: Array.from({ length: 1001 }, (_, i) => `a.${i}`) }, "permissions"],
   [{ byteLength: "15" }, "byteLength"],
 ])("key form rejects the value %j in the field %s", (change, field) =>
   expect(Object.keys(problemsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),

@@ -1,16 +1,10 @@
 import type { Input, Schema } from "../../../core/api/procedures.ts";
-import { formatDuration, parseCount, parseDuration } from "../../components/duration.ts";
+import { parseCount } from "../../components/duration.ts";
 import { readJsonObject } from "../../components/json-object.ts";
+import { draftsOf, type LimitDraft, limitsOf, limitsProblem } from "../../components/limit-draft.ts";
+import { namesText } from "../../components/words.ts";
 
 /* Form input for a key, and the request bodies made from it. */
-
-export interface LimitDraft {
-  readonly name: string;
-  readonly limit: string;
-  /** Duration text, such as `1m` or `1h`. */
-  readonly duration: string;
-  readonly autoApply: boolean;
-}
 
 export interface KeyDraft {
   readonly name: string;
@@ -26,9 +20,9 @@ export interface KeyDraft {
   readonly refillAmount: string;
   readonly refillDay: string;
   readonly limits: readonly LimitDraft[];
-  /** Roles, one per line. Only for a new key; the roles of an existing key are changed one by one. */
-  readonly roles: string;
-  readonly permissions: string;
+  /** Names of roles. Only for a new key; the roles of an existing key are changed one by one. */
+  readonly roles: readonly string[];
+  readonly permissions: readonly string[];
   readonly prefix: string;
   readonly byteLength: string;
   readonly recoverable: boolean;
@@ -45,8 +39,8 @@ export const EMPTY_DRAFT: KeyDraft = {
   refillAmount: "",
   refillDay: "1",
   limits: [],
-  roles: "",
-  permissions: "",
+  roles: [],
+  permissions: [],
   prefix: "",
   byteLength: "",
   recoverable: false,
@@ -67,22 +61,21 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
     refill: credits?.refill?.interval ?? "none",
     refillAmount: credits?.refill === undefined ? "" : String(credits.refill.amount),
     refillDay: String(credits?.refill?.refillDay ?? 1),
-    limits: (key.ratelimits ?? []).map(({ name, limit, duration, autoApply }) => ({
-      name,
-      limit: String(limit),
-      duration: formatDuration(duration),
-      autoApply,
-    })),
+    limits: draftsOf(key.ratelimits ?? []),
   };
 }
 
 /** Formats a time for `<input type="datetime-local">`, which has no time zone, to the minute. */
 export const utcInput = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
 
+/** Maximum numbers of roles and permissions of one request. */
+const ROLES_MAX = 100;
+const PERMISSIONS_MAX = 1000;
+
 export type FieldProblems = { readonly [Field in keyof KeyDraft]?: string };
 
-/** Returns the problems of the input by field. The server validates everything again. */
-export function problemsOf(draft: KeyDraft): FieldProblems {
+/** Returns the problems of the input by field. The server validates everything again. `missingRoles` are those roles that do not exist. */
+export function problemsOf(draft: KeyDraft, missingRoles: readonly string[] = []): FieldProblems {
   const isUnlimited = draft.credits.trim() === "";
   return {
     ...(metaOf(draft.meta) === "wrong" && { meta: 'A JSON object, such as {"plan": "pro"}.' }),
@@ -92,17 +85,27 @@ export function problemsOf(draft: KeyDraft): FieldProblems {
     ...(isUnlimited && draft.refill !== "none" && { credits: "A refill requires initial credits." }),
     ...(draft.refill !== "none" && !parseCount(draft.refillAmount) && { refillAmount: "An integer of at least 1." }),
     ...(draft.refill === "monthly" && !isDay(draft.refillDay) && { refillDay: "A day from 1 to 31." }),
-    ...(draft.limits.some((limit) => limitProblem(limit) !== undefined) && { limits: "A limit is incomplete." }),
+    ...problemOf("limits", limitsProblem(draft.limits)),
+    ...problemOf("roles", rolesProblem(draft.roles, missingRoles)),
+    ...problemOf("permissions", permissionsProblem(draft.permissions)),
     ...(draft.byteLength.trim() !== "" &&
       !isByteLength(draft.byteLength) && { byteLength: "A number from 16 to 255." }),
   };
 }
 
-export function limitProblem({ name, limit, duration }: LimitDraft): string | undefined {
-  if (name.trim().length < 3) return "Its name has at least 3 characters.";
-  if (!parseCount(limit)) return "An integer of at least 1.";
-  return (parseDuration(duration) ?? 0) < 1000 ? "A duration of at least 1s, such as 1m or 1h." : undefined;
+/** Returns the problem of the roles of a key, some of which do not exist; `undefined` if there is none. */
+export function rolesProblem(roles: readonly string[], missing: readonly string[]): string | undefined {
+  if (roles.length > ROLES_MAX) return `At most ${ROLES_MAX} roles.`;
+  return missing.length === 0
+    ? undefined
+    : `Remove ${namesText(missing, "role", "roles")}: only existing roles can be added.`;
 }
+
+export const permissionsProblem = (permissions: readonly string[]): string | undefined =>
+  permissions.length > PERMISSIONS_MAX ? `At most ${PERMISSIONS_MAX.toLocaleString("en")} permissions.` : undefined;
+
+const problemOf = (field: keyof KeyDraft, problem: string | undefined): FieldProblems =>
+  problem === undefined ? {} : { [field]: problem };
 
 const isDay = (text: string): boolean => {
   const day = parseCount(text) ?? 0;
@@ -116,20 +119,11 @@ const isByteLength = (text: string): boolean => {
 const metaOf = (text: string): Record<string, unknown> | undefined | "wrong" =>
   text.trim() === "" ? undefined : (readJsonObject(text) ?? "wrong");
 
-function expiresOf(text: string): number | undefined | "wrong" {
+export function expiresOf(text: string): number | undefined | "wrong" {
   if (text === "") return undefined;
   const ms = Date.parse(`${text}Z`);
   return Number.isNaN(ms) ? "wrong" : ms;
 }
-
-const linesOf = (text: string): string[] => [
-  ...new Set(
-    text
-      .split("\n")
-      .map((line) => line.trim())
-      .filter((line) => line !== ""),
-  ),
-];
 
 function creditsOf({ credits, refill, refillAmount, refillDay }: KeyDraft) {
   const remaining = parseCount(credits);
@@ -142,20 +136,12 @@ const refillOf = ({ refill, refillAmount, refillDay }: Pick<KeyDraft, "refill" |
     ? { interval: refill, amount: parseCount(refillAmount) ?? 0, refillDay: parseCount(refillDay) ?? 1 }
     : { interval: "daily" as const, amount: parseCount(refillAmount) ?? 0 };
 
-const limitsOf = (limits: readonly LimitDraft[]) =>
-  limits.map(({ name, limit, duration, autoApply }) => ({
-    name: name.trim(),
-    limit: parseCount(limit) ?? 0,
-    duration: parseDuration(duration) ?? 0,
-    autoApply,
-  }));
-
 /** Returns the body of `keys.createKey` for a draft without problems. */
 export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKey"> {
   const meta = metaOf(draft.meta);
   const expires = expiresOf(draft.expires);
   const credits = creditsOf(draft);
-  const [roles, permissions] = [linesOf(draft.roles), linesOf(draft.permissions)];
+  const { roles, permissions } = draft;
   const byteLength = parseCount(draft.byteLength);
   return {
     apiId,
@@ -169,8 +155,8 @@ export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKe
     ...(expires === undefined || expires === "wrong" ? {} : { expires }),
     ...(credits === undefined ? {} : { credits }),
     ...(draft.limits.length === 0 ? {} : { ratelimits: limitsOf(draft.limits) }),
-    ...(roles.length === 0 ? {} : { roles }),
-    ...(permissions.length === 0 ? {} : { permissions }),
+    ...(roles.length === 0 ? {} : { roles: [...roles] }),
+    ...(permissions.length === 0 ? {} : { permissions: [...permissions] }),
   };
 }
 

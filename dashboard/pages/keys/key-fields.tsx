@@ -1,151 +1,189 @@
-import type { ReactNode } from "react";
-import { Button } from "../../components/button.tsx";
-import { Checkbox } from "../../components/checkbox.tsx";
+import { type ReactNode, useState } from "react";
+import { FormSection } from "../../components/form-section.tsx";
+import { LimitFields } from "../../components/limit-fields.tsx";
+import { Picker } from "../../components/picker.tsx";
+import { IDENTITIES, PERMISSIONS, ROLES } from "../../components/picker-sources.ts";
+import { type Preset, Presets } from "../../components/presets.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { type KeyDraft, type LimitDraft, limitProblem, problemsOf } from "./key-draft.ts";
+import { useMissing } from "../../components/use-options.ts";
+import { type KeyDraft, problemsOf, utcInput } from "./key-draft.ts";
 
-/** Form fields that the create and change forms share. */
-export function KeyFields({
-  draft,
-  onChange,
-}: {
-  draft: KeyDraft;
-  onChange: (change: Partial<KeyDraft>) => void;
-}): ReactNode {
-  const faults = problemsOf(draft);
+/* Form fields that the create and change forms share. */
+
+interface FieldsProps {
+  readonly draft: KeyDraft;
+  readonly onChange: (change: Partial<KeyDraft>) => void;
+}
+
+export const ownerOf = ({ externalId }: Pick<KeyDraft, "externalId">): readonly string[] =>
+  externalId === "" ? [] : [externalId];
+
+export function NameAndOwner({ draft, onChange }: FieldsProps): ReactNode {
+  const owner = ownerOf(draft);
   return (
     <>
-      <div className="key-two">
-        <TextField
-          label="Name"
-          name="name"
-          value={draft.name}
-          onChange={(name) => onChange({ name })}
-          lengthMax={255}
-          hint="Display name, such as the owner and the purpose."
-        />
-        <TextField
-          label="Owner"
-          name="externalId"
-          value={draft.externalId}
-          onChange={(externalId) => onChange({ externalId })}
-          lengthMax={255}
-          hint="Id of the owner in your system; a missing identity is created."
-        />
-        <TextField
-          label="Expires (UTC)"
-          name="expires"
-          type="datetime-local"
-          value={draft.expires}
-          onChange={(expires) => onChange({ expires })}
-          fault={faults.expires}
-          hint="Leave it empty for a key that never expires."
-        />
-        <Checkbox
-          label="Enabled"
-          isChecked={draft.enabled}
-          onChange={(enabled) => onChange({ enabled })}
-          hint="Gates and servers reject a disabled key within 30 seconds."
-        />
-      </div>
-      <div className="key-two">
-        <TextField
-          label="Credits"
-          name="credits.remaining"
-          value={draft.credits}
-          onChange={(credits) => onChange({ credits })}
-          fault={faults.credits}
-          inputMode="numeric"
-          hint="Leave it empty for unlimited credits."
-        />
-        <Select
-          label="Refill"
-          value={draft.refill}
-          options={[
-            { value: "none", label: "None" },
-            { value: "daily", label: "Daily" },
-            { value: "monthly", label: "Monthly" },
-          ]}
-          onChange={(refill) => onChange({ refill })}
-          hint="Credits are added at midnight UTC."
-        />
-        {draft.refill !== "none" && (
-          <TextField
-            label="Credits per refill"
-            name="credits.refill.amount"
-            value={draft.refillAmount}
-            onChange={(refillAmount) => onChange({ refillAmount })}
-            fault={faults.refillAmount}
-            inputMode="numeric"
-          />
-        )}
-        {draft.refill === "monthly" && (
-          <TextField
-            label="Day of the month"
-            name="credits.refill.refillDay"
-            value={draft.refillDay}
-            onChange={(refillDay) => onChange({ refillDay })}
-            fault={faults.refillDay}
-            inputMode="numeric"
-            hint="In shorter months, the last day."
-          />
-        )}
-      </div>
-      <LimitFields limits={draft.limits} onChange={(limits) => onChange({ limits })} />
       <TextField
-        label="Meta"
-        name="meta"
-        value={draft.meta}
-        onChange={(meta) => onChange({ meta })}
-        fault={faults.meta}
-        rows={4}
-        isMono
-        hint="Your data: a JSON object. Leave it empty for no data."
+        label="Name"
+        name="name"
+        value={draft.name}
+        onChange={(name) => onChange({ name })}
+        lengthMax={255}
+        hint="Display name, such as the purpose of the key."
+      />
+      <Picker
+        label="Owner"
+        name="externalId"
+        source={IDENTITIES}
+        isSingle
+        values={owner}
+        missing={useMissing(IDENTITIES, owner)}
+        onChange={([externalId = ""]) => onChange({ externalId })}
+        hint="Id of the owner in your system; a missing identity is created."
       />
     </>
   );
 }
 
-const NEW_LIMIT: LimitDraft = { name: "requests", limit: "100", duration: "1m", autoApply: true };
+interface Rights {
+  readonly roles: readonly string[];
+  readonly permissions: readonly string[];
+}
 
-function LimitFields({
-  limits,
+/** `missing` are those that do not exist. */
+export function RightsFields({
+  rights: { roles, permissions },
+  missing,
+  faults,
   onChange,
 }: {
-  limits: readonly LimitDraft[];
-  onChange: (limits: readonly LimitDraft[]) => void;
+  rights: Rights;
+  missing: Rights;
+  faults: { readonly roles?: string | undefined; readonly permissions?: string | undefined };
+  onChange: (change: Partial<Rights>) => void;
 }): ReactNode {
-  const change = (at: number, changed: Partial<LimitDraft>): void =>
-    onChange(limits.map((limit, index) => (index === at ? { ...limit, ...changed } : limit)));
   return (
-    <fieldset className="form">
-      <legend>Limits</legend>
-      {limits.map((limit, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a limit that is being typed has no other stable key.
-        <div key={at} className="key-limit">
-          <TextField label="Name" value={limit.name} onChange={(name) => change(at, { name })} lengthMax={128} />
-          <TextField
-            label="Requests"
-            value={limit.limit}
-            onChange={(count) => change(at, { limit: count })}
-            inputMode="numeric"
-          />
-          <TextField label="Window" value={limit.duration} onChange={(duration) => change(at, { duration })} />
-          <Checkbox
-            label="Applies to every request"
-            isChecked={limit.autoApply}
-            onChange={(autoApply) => change(at, { autoApply })}
-          />
-          <Button onClick={() => onChange(limits.filter((_, index) => index !== at))}>
-            Remove <span className="unseen">the limit {limit.name}</span>
-          </Button>
-          {limitProblem(limit) !== undefined && <span className="field-fault">{limitProblem(limit)}</span>}
-        </div>
-      ))}
-      <div>
-        <Button onClick={() => onChange([...limits, NEW_LIMIT])}>Add a limit</Button>
-      </div>
-    </fieldset>
+    <>
+      <Picker
+        label="Roles"
+        name="roles"
+        source={ROLES}
+        values={roles}
+        missing={missing.roles}
+        onChange={(chosen) => onChange({ roles: chosen })}
+        fault={faults.roles}
+        hint="Names of existing roles."
+      />
+      <Picker
+        label="Direct permissions"
+        name="permissions"
+        source={PERMISSIONS}
+        values={permissions}
+        missing={missing.permissions}
+        onChange={(chosen) => onChange({ permissions: chosen })}
+        fault={faults.permissions}
+        hint="Slugs, such as documents.read; missing permissions are created."
+      />
+    </>
+  );
+}
+
+export function LimitsAndCredits({ draft, onChange }: FieldsProps): ReactNode {
+  const faults = problemsOf(draft);
+  return (
+    <FormSection title="Limits and credits">
+      <LimitFields legend="Limits" limits={draft.limits} onChange={(limits) => onChange({ limits })} />
+      <TextField
+        label="Credits"
+        name="credits.remaining"
+        value={draft.credits}
+        onChange={(credits) => onChange({ credits })}
+        fault={faults.credits}
+        inputMode="numeric"
+        hint="Leave it empty for unlimited credits."
+      />
+      <Select
+        label="Refill"
+        value={draft.refill}
+        options={[
+          { value: "none", label: "None" },
+          { value: "daily", label: "Daily" },
+          { value: "monthly", label: "Monthly" },
+        ]}
+        onChange={(refill) => onChange({ refill })}
+        hint="Credits are added at midnight UTC."
+      />
+      {draft.refill !== "none" && (
+        <TextField
+          label="Credits per refill"
+          name="credits.refill.amount"
+          value={draft.refillAmount}
+          onChange={(refillAmount) => onChange({ refillAmount })}
+          fault={faults.refillAmount}
+          inputMode="numeric"
+        />
+      )}
+      {draft.refill === "monthly" && (
+        <TextField
+          label="Day of the month"
+          name="credits.refill.refillDay"
+          value={draft.refillDay}
+          onChange={(refillDay) => onChange({ refillDay })}
+          fault={faults.refillDay}
+          inputMode="numeric"
+          hint="In shorter months, the last day."
+        />
+      )}
+    </FormSection>
+  );
+}
+
+const DAY_MS = 86_400_000;
+const EXPIRIES: readonly Preset<number | undefined>[] = [
+  { label: "Never", value: undefined },
+  { label: "30 days", value: 30 * DAY_MS },
+  { label: "90 days", value: 90 * DAY_MS },
+  { label: "1 year", value: 365 * DAY_MS },
+];
+
+export function ExpiryField({ draft, onChange }: FieldsProps): ReactNode {
+  const [openedMs] = useState(() => Date.now());
+  const textOf = (afterMs: number | undefined): string => (afterMs === undefined ? "" : utcInput(openedMs + afterMs));
+  return (
+    <div className="form-fields">
+      <TextField
+        label="Expires (UTC)"
+        name="expires"
+        type="datetime-local"
+        value={draft.expires}
+        onChange={(expires) => onChange({ expires })}
+        fault={problemsOf(draft).expires}
+        hint="Leave it empty for a key that never expires."
+      />
+      <Presets
+        label="Expires after"
+        name="expires"
+        presets={EXPIRIES}
+        isChosen={(afterMs) => draft.expires === textOf(afterMs)}
+        onChoose={(afterMs) => onChange({ expires: textOf(afterMs) })}
+      />
+    </div>
+  );
+}
+
+export function MetaField({ draft, onChange }: FieldsProps): ReactNode {
+  return (
+    <div className="form-wide">
+      <TextField
+        label="Meta"
+        name="meta"
+        value={draft.meta}
+        onChange={(meta) => onChange({ meta })}
+        fault={problemsOf(draft).meta}
+        rows={4}
+        isMono
+        hint="Your data: a JSON object. Leave it empty for no data."
+      />
+    </div>
   );
 }

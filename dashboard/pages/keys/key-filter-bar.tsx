@@ -1,11 +1,12 @@
 import { type ReactNode, useState } from "react";
 import { Combobox } from "../../components/combobox.tsx";
 import { type FilterChip, FilterMenu } from "../../components/filter-menu.tsx";
+import { APIS } from "../../components/picker-sources.ts";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
+import { useChoices } from "../../components/use-options.ts";
 import { type KeyFilters, type Match, matchInWords } from "./filters.ts";
 import { KeySearch } from "./key-search.tsx";
-import { useApiOptions } from "./use-api-options.ts";
 
 const BY = [
   { value: "name", label: "Name" },
@@ -42,7 +43,10 @@ export function KeyFilterBar({
 }): ReactNode {
   const { by = "name", q = "", api } = filters;
   const [isSecret, setSecret] = useState(false);
-  const apis = useApiOptions(api, apiName);
+  const { only: _, ...apis } = useChoices(
+    APIS,
+    api === undefined ? undefined : { value: api, label: apiName ?? api, note: api },
+  );
   return (
     <search className="key-filters">
       <Select<Match | "secret">

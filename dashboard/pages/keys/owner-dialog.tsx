@@ -6,9 +6,13 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { Picker } from "../../components/picker.tsx";
+import { IDENTITIES } from "../../components/picker-sources.ts";
 import { Select } from "../../components/select.tsx";
-import { TextField } from "../../components/text-field.tsx";
 import { useToast } from "../../components/toast.tsx";
+import { useMissing } from "../../components/use-options.ts";
+
+const EXISTING = { ...IDENTITIES, isCreated: false };
 
 type Counted = Data<"admin.disableKeysOfOwner">;
 
@@ -58,6 +62,7 @@ export function OwnerDialog({
         onClose();
       },
     });
+  const values = externalId === "" ? [] : [externalId];
   const verb = what === "disable" ? "Disable" : "Enable";
   return (
     <Dialog
@@ -88,12 +93,15 @@ export function OwnerDialog({
       }
     >
       <form id={form} className="form" onSubmit={submit}>
-        <TextField
+        <Picker
           label="Owner"
-          value={externalId}
-          onChange={setExternalId}
-          lengthMax={255}
-          hint={`Complete external id. ${apiId === undefined ? "Applies to the keys of all APIs." : `Applies only to keys of the API ${apiName}.`}`}
+          name="externalId"
+          source={EXISTING}
+          isSingle
+          values={values}
+          missing={useMissing(EXISTING, values)}
+          onChange={([chosen = ""]) => setExternalId(chosen)}
+          hint={`External id. ${apiId === undefined ? "Applies to the keys of all APIs." : `Applies only to keys of the API ${apiName}.`}`}
         />
         <Select
           label="Action"
