@@ -94,9 +94,11 @@ const routes = [
   createRoute({
     getParentRoute,
     path: "/identities",
-    // `identity` is the id of the identity whose details are open.
-    validateSearch: (search: Search) => ({ ...textsIn(search, "search", "identity"), ...createOf(search, "identity") }),
+    validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "identity") }),
   }).lazy(() => import("./pages/identities/list.tsx").then(({ Route }) => Route)),
+  createRoute({ getParentRoute, path: "/identities/$identityId" }).lazy(() =>
+    import("./pages/identities/identity.tsx").then(({ Route }) => Route),
+  ),
   createRoute({ getParentRoute, path: "/policies", validateSearch: listSearch }).lazy(() =>
     import("./pages/policies/list.tsx").then(({ Route }) => Route),
   ),

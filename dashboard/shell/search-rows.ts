@@ -198,7 +198,7 @@ export const SEARCH_KINDS: readonly SearchKind[] = [
       id,
       label: externalId,
       note: id,
-      open: (navigate) => navigate({ to: "/identities", search: { identity: id } }),
+      open: (navigate) => navigate({ to: "/identities/$identityId", params: { identityId: id }, search: {} }),
     })),
   },
   {

@@ -303,8 +303,8 @@ describe("links", () => {
       ["Usage", "/usage", { key: keyId }],
       ["Audit log", "/audit", { targetId: keyId }],
       ["Explain", "/explain", { keyId }],
-      [identityId, "/identities", { identity: identityId }],
-      ["identity", "/identities", { identity: identityId }],
+      [identityId, `/identities/${identityId}`, {}],
+      ["identity", `/identities/${identityId}`, {}],
       ["all keys", "/keys", { by: "owner", q: "linked.owner" }],
       ["usage", "/usage", { owner: "linked.owner" }],
       ["linked-role", "/permissions", { roles: "linked-role" }],
@@ -315,10 +315,9 @@ describe("links", () => {
       expect(searchOf(address), name).toEqual({ ...search, ...(workspace === undefined ? {} : { workspace }) });
     }
     await main.getByRole("link", { name: identityId }).click();
-    const drawer = page.getByRole("dialog", { name: "linked.owner" });
-    await drawer.getByRole("link", { name: "All keys of the owner" }).waitFor();
-    await drawer.getByRole("link", { name: "All usage of the owner" }).waitFor();
-    await drawer.getByRole("row").getByRole("link").click();
+    await page.getByRole("heading", { name: "linked.owner" }).waitFor();
+    await main.getByRole("link", { name: "All keys of the owner" }).waitFor();
+    await main.getByRole("row").getByRole("link").click();
     await page.waitForURL(`**/keys/${keyId}*`);
     await main.getByRole("link", { name: "linked api" }).first().click();
     await page.getByRole("heading", { name: "linked api" }).waitFor();

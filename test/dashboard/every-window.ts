@@ -41,6 +41,7 @@ const row = (page: Page): Locator => page.getByRole("row").nth(1);
 const selected = (page: Page): Promise<void> => row(page).press("Space");
 const menuOfRow = (page: Page): Locator => row(page).getByRole("button");
 const inWindow = (name: string) => (page: Page) => page.getByRole("dialog").getByRole("button", { name, exact: true });
+const field = (label: string) => (page: Page) => page.getByRole("dialog").getByRole("combobox", { name: label });
 /** A cell of the matrix: 0,1 is the head of the first role, 1,0 that of the first permission. */
 const cell = (place: string) => (page: Page) => page.locator(`[data-place="${place}"]`);
 const pressed = async (opener: Locator): Promise<void> => {
@@ -57,7 +58,7 @@ const api = ({ apiId }: Made): string => `/apis?search=${apiId}`;
 const pageOfApi = ({ apiId }: Made): string => `/apis/${apiId}`;
 const keysOfApi = ({ apiId }: Made): string => `/keys?api=${apiId}`;
 const key = ({ keyId }: Made): string => `/keys/${keyId}`;
-const identity = ({ identityId }: Made): string => `/identities?identity=${identityId}`;
+const identity = ({ identityId }: Made): string => `/identities/${identityId}`;
 const namespace = ({ namespaceId }: Made): string => `/ratelimits/${namespaceId}`;
 const person = ({ personName }: Made): string => `/people?search=${encodeURIComponent(personName.slice(0, 60))}`;
 const matrix = ({ slug, roleName }: Made): string =>
@@ -194,15 +195,8 @@ export const EVERY_WINDOW = {
       at: () => "/identities",
       opener: button("Create an identity"),
     },
-    {
-      name: "an identity",
-      by: ["IdentityDetails"],
-      at: ({ identityId }) => `/identities?search=${identityId}`,
-      opener: row,
-      shows: (window) => window.getByRole("heading", { name: "Usage of 30 days" }),
-    },
-    { name: "change an identity", by: ["EditIdentity"], at: identity, opener: inWindow("Change") },
-    { name: "delete an identity", by: ["DeleteIdentity"], at: identity, opener: inWindow("Delete") },
+    { name: "change an identity", by: ["EditIdentity"], at: identity, opener: button("Change") },
+    { name: "delete an identity", by: ["DeleteIdentity"], at: identity, opener: button("Delete") },
   ],
   keys: [
     { name: "create an API", by: ["CreateApi"], at: () => "/apis", opener: button("Create an API") },
@@ -251,6 +245,22 @@ export const EVERY_WINDOW = {
       opener: (page) => page.getByRole("dialog").getByRole("combobox", { name: "API" }),
     },
     {
+      name: "who owns a new key",
+      by: ["NameAndOwner"],
+      kind: "list",
+      at: keysOfApi,
+      before: (page) => pressed(button("Create a key")(page)),
+      opener: field("Owner"),
+    },
+    {
+      name: "roles of a new key",
+      by: ["RightsFields"],
+      kind: "list",
+      at: keysOfApi,
+      before: (page) => pressed(button("Create a key")(page)),
+      opener: field("Roles"),
+    },
+    {
       name: "the new key",
       by: ["NewKey"],
       isKept: true,
@@ -294,6 +304,17 @@ export const EVERY_WINDOW = {
       opener: button("Assign"),
       item: "Set the owner",
     },
+    {
+      name: "owner whose keys are disabled",
+      by: ["OwnerDialog"],
+      kind: "list",
+      at: keysOfApi,
+      before: async (page) => {
+        await pressed(button("More")(page));
+        await page.getByRole("menuitem", { name: "Disable all keys of an owner" }).press("Enter");
+      },
+      opener: field("Owner"),
+    },
     { name: "import keys", by: ["ImportKeys"], at: keysOfApi, opener: button("More"), item: "Import from CSV" },
     { name: "export keys", by: ["ExportKeys"], at: keysOfApi, opener: button("More"), item: "Export as CSV" },
     { name: "the menu of a key", by: ["KeyActions"], kind: "menu", at: key, opener: button("More") },
@@ -305,6 +326,17 @@ export const EVERY_WINDOW = {
       at: key,
       opener: button("More"),
       item: "Roles and permissions",
+    },
+    {
+      name: "permissions of a key",
+      by: ["RightsFields"],
+      kind: "list",
+      at: key,
+      before: async (page) => {
+        await pressed(button("More")(page));
+        await page.getByRole("menuitem", { name: "Roles and permissions" }).press("Enter");
+      },
+      opener: field("Direct permissions"),
     },
     { name: "credits of a key", by: ["CreditsDialog"], at: key, opener: button("More"), item: "Credits" },
     { name: "reroll a key", by: ["RerollDialog"], at: key, opener: button("More"), item: "Reroll" },

@@ -1,6 +1,7 @@
 import { describe, expect } from "vitest";
-import { expectAccessible } from "./accessible.ts";
+import { expectAccessible, expectPresentable } from "./accessible.ts";
 import { dashboardTest } from "./harness.ts";
+import { expectReachable } from "./keyboard.ts";
 
 const test = dashboardTest();
 
@@ -63,60 +64,85 @@ describe("an identity", () => {
     await dialog.getByLabel("External id").fill("acme corp");
     await dialog.getByText("Only ASCII letters, digits, and _ . - are allowed.").waitFor();
     await dialog.getByLabel("External id").fill("acme");
-    await dialog.getByLabel("Data").fill('{"plan": ');
+    await dialog.getByLabel("Meta").fill('{"plan": ');
     await dialog.getByText("This is not a JSON object.").waitFor();
-    await dialog.getByLabel("Data").fill('{"plan": "pro"}');
-    await dialog.getByRole("button", { name: "Add a limit" }).click();
-    await dialog.getByLabel("Name").fill("requests");
-    await dialog.getByLabel("Units").fill("10");
+    await dialog.getByLabel("Meta").fill('{"plan": "pro"}');
+    await dialog.getByRole("button", { name: "100 per minute" }).click();
+    await dialog.getByLabel("Requests").fill("10");
     await dialog.getByLabel("Window").fill("1h");
+    await dialog.getByText("10 requests per hour").waitFor();
+    // Of two limits with one name, the server would apply the last alone.
+    await dialog.getByRole("button", { name: "Add a limit" }).click();
+    await dialog.getByLabel("Limit name").last().fill("requests");
+    await dialog.getByText("Another limit has this name.").first().waitFor();
+    await dialog.getByRole("button", { name: "Remove the limit requests" }).last().click();
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
 
-    const details = page.getByRole("dialog", { name: "acme", exact: true });
-    await details.getByText("0 of 10").waitFor();
-    await details.getByText('"plan": "pro"').waitFor();
+    await page.getByRole("heading", { name: "acme", exact: true }).waitFor();
+    const { id = "" } = await dashboard.call("identities.getIdentity", { identity: "acme" });
+    expect(new URL(page.url()).pathname).toBe(`/dashboard/identities/${id}`);
+    expect(await page.title()).toBe("acme · Postern");
+    await page.getByText("0 of 10").waitFor();
+    await page.getByText('"plan": "pro"').waitFor();
+    await page.getByText("This identity has no keys.").waitFor();
     const { apiId } = await dashboard.call("apis.createApi", { name: "orders of acme" });
-    const { key } = await dashboard.call("keys.createKey", { apiId, externalId: "acme", name: "billing job" });
+    const { key, keyId } = await dashboard.call("keys.createKey", { apiId, externalId: "acme", name: "billing job" });
     for (let i = 0; i < 3; i++) await dashboard.call("keys.verifyKey", { key });
     await page.reload();
-    await details.getByText("3 of 10").waitFor();
-    await details.getByText("1 key", { exact: true }).waitFor();
-    await details.getByText("billing job").waitFor();
-    await details.getByText("Usage of 30 days").waitFor();
+    await page.getByText("3 of 10").waitFor();
+    await page.getByText("1 key", { exact: true }).waitFor();
+    await page.getByRole("row", { name: "billing job" }).getByRole("link").click();
+    await page.waitForURL(`**/keys/${keyId}*`);
+    await page.goBack();
+    for (const [link, parameter, value] of [
+      ["Keys", "q", "acme"],
+      ["Usage", "owner", "acme"],
+      ["Requests", "owner", "acme"],
+      ["Audit log", "targetId", id],
+    ] as const) {
+      await page.getByRole("main").getByRole("link", { name: link, exact: true }).click();
+      await page.getByRole("heading", { name: link, exact: true }).waitFor();
+      expect(new URL(page.url()).searchParams.get(parameter), link).toBe(value);
+      await page.goBack();
+    }
 
-    await details.getByRole("button", { name: "Change" }).click();
+    await page.getByRole("button", { name: "Change" }).click();
     const edit = page.getByRole("dialog", { name: "Change acme" });
-    await edit.getByLabel("Units").fill("20");
+    await edit.getByLabel("Requests").fill("20");
     await edit.getByRole("button", { name: "Save" }).click();
     await edit.waitFor({ state: "hidden" });
-    await details.getByText("3 of 20").waitFor();
+    await page.getByText("3 of 20").waitFor();
     expect(await dashboard.call("identities.getIdentity", { identity: "acme" })).toMatchObject({
       meta: { plan: "pro" },
       ratelimits: [{ name: "requests", limit: 20, duration: 3_600_000, autoApply: true }],
     });
 
-    await details.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("It has 1 key and 1 shared limit.").waitFor();
     await page.getByLabel(/^Type/).fill("acme");
     await page.getByRole("button", { name: "Delete the identity" }).click();
-    await details.waitFor({ state: "hidden" });
-    await page.getByText("No identity contains “acme”.").waitFor();
+    await page.waitForURL((url) => url.pathname === "/dashboard/identities");
+    await page.getByText("Identity acme deleted.").waitFor();
   });
 
   test("identity page opens by URL and is read-only for a viewer", async ({ dashboard, open }) => {
     const { identityId } = await dashboard.call("identities.createIdentity", { externalId: "shown-to-viewers" });
-    const page = await open(`/identities?identity=${identityId}`, { role: "viewer" });
-    const details = page.getByRole("dialog", { name: "shown-to-viewers" });
-    const titleOf = (name: string) => details.getByRole("button", { name }).getAttribute("title");
+    const page = await open(`/identities/${identityId}`, { role: "viewer" });
+    await page.getByRole("heading", { name: "shown-to-viewers" }).waitFor();
+    const titleOf = (name: string) => page.getByRole("button", { name }).getAttribute("title");
     expect(await titleOf("Change")).toContain("identity.*.update_identity");
     expect(await titleOf("Delete")).toContain("identity.*.delete_identity");
     await expectAccessible(page);
+    await expectReachable(page);
+    await expectPresentable(page);
   });
 
   test("page of a deleted identity shows what to do", async ({ open, faults }) => {
     faults.expect(/404/);
-    const page = await open("/identities?identity=id_gone");
+    const page = await open("/identities/id_gone");
     await page.getByText("The object may have been deleted: go back to the list.").waitFor();
+    await page.getByRole("link", { name: "All identities" }).click();
+    await page.getByRole("table", { name: "Identities" }).waitFor();
   });
 
   test("identity form keeps its input while the connection is lost", async ({ open, context, faults }) => {
@@ -130,6 +156,6 @@ describe("an identity", () => {
     await dialog.getByText("Check the connection to the server").waitFor();
     await context.unroute("**/v2/identities.createIdentity");
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
-    await page.getByRole("dialog", { name: "typed-once" }).waitFor();
+    await page.getByRole("heading", { name: "typed-once" }).waitFor();
   });
 });

@@ -3,12 +3,11 @@ import type { ReactNode } from "react";
 import { usePages } from "../../api/queries.ts";
 import { AgoOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
 import { StateBadge } from "../../components/state-badge.tsx";
-import { UsagePlot } from "../../components/usage-plot.tsx";
-
-const USAGE_HEIGHT_PX = 160;
 
 /** Keys of an owner, newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {
@@ -16,41 +15,30 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
     externalId,
   });
   return (
-    <section>
-      <h3>Keys</h3>
+    <>
       {error !== null && <ErrorNote error={error} doing="Reading the keys" again={again} />}
-      {rows.length === 0 && error === null && <p className="muted">{isLoading ? "Loading …" : "None."}</p>}
+      {rows.length === 0 && error === null && (isLoading ? <p className="muted">Loading …</p> : <NoKeys />)}
       {rows.length > 0 && (
-        <table className="counts">
-          <thead>
-            <tr>
-              <th>Key</th>
-              <th>Name</th>
-              <th>State</th>
-              <th>Last used</th>
+        <KeyTable label="Keys" heads={["Key", "State", "Name", "Last used"]}>
+          {rows.map(({ keyId, start, name, enabled, expires, lastUsedAt, manager }) => (
+            <tr key={keyId}>
+              <th scope="row">
+                <Link to="/keys/$keyId" params={{ keyId }} title={keyId}>
+                  <code>{start === "" ? keyId : `${start}…`}</code>
+                </Link>
+              </th>
+              <td>
+                <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />
+              </td>
+              <td className="cut key-cut" title={name}>
+                {name ?? <span className="muted">–</span>} <ManagedBadge manager={manager} />
+              </td>
+              <td>
+                <AgoOr atMs={lastUsedAt} otherwise="never" />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ keyId, start, name, enabled, expires, lastUsedAt, manager }) => (
-              <tr key={keyId}>
-                <td>
-                  <Link to="/keys/$keyId" params={{ keyId }} title={keyId}>
-                    <code>{start === "" ? keyId : `${start}…`}</code>
-                  </Link>
-                </td>
-                <td>
-                  {name ?? <span className="muted">none</span>} <ManagedBadge manager={manager} />
-                </td>
-                <td>
-                  <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />
-                </td>
-                <td>
-                  <AgoOr atMs={lastUsedAt} otherwise="never" />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </KeyTable>
       )}
       {rows.length > 0 && (
         <Link to="/keys" search={{ by: "owner", q: externalId }}>
@@ -62,26 +50,16 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
           Read more
         </Button>
       )}
-    </section>
+    </>
   );
 }
 
-/** Usage of the owner's keys in the last 30 days. */
-export function UsageOfIdentity({ externalId }: { externalId: string }): ReactNode {
+function NoKeys(): ReactNode {
   return (
-    <section>
-      <h3>Usage of 30 days</h3>
-      <UsagePlot
-        of={{ externalId }}
-        label={`Verifications of the keys of ${externalId} by outcome`}
-        heightPx={USAGE_HEIGHT_PX}
-      />
-      <Link to="/requests" search={{ owner: externalId, range: "7d" }}>
-        Requests of this owner
-      </Link>{" "}
-      <Link to="/usage" search={{ owner: externalId, range: "30d" }}>
-        All usage of the owner
+    <EmptyState title="This identity has no keys.">
+      <Link to="/keys" search={{ create: "key" }}>
+        Create a key
       </Link>
-    </section>
+    </EmptyState>
   );
 }

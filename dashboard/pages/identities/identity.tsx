@@ -1,136 +1,182 @@
-import { Link } from "@tanstack/react-router";
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
-import { useChange, useRead } from "../../api/queries.ts";
+import { useChange, useForget, useRead } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
 import { Ago, AgoOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
+import { CodeBlock } from "../../components/code-block.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
-import { Drawer } from "../../components/drawer.tsx";
 import { formatDuration } from "../../components/duration.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
+import { Page } from "../../components/page.tsx";
 import { useDone } from "../../components/toast.tsx";
+import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesText } from "../../components/uses.ts";
 import { draftOf, IdentityFields, readDraft } from "./form.tsx";
-import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
+import { KeysOfIdentity } from "./identity-keys.tsx";
+import "../../components/sections.css";
+
+export const Route = createLazyRoute("/identities/$identityId")({ component: IdentityPage });
+const here = getRouteApi("/identities/$identityId");
 
 type Details = Data<"admin.getIdentityDetails">;
 
 /** Polling interval of the counts, which change with every verification. */
 const COUNTS_EVERY_MS = 10_000;
 
-export function IdentityDetails({ identity, onClose }: { identity: string; onClose: () => void }): ReactNode {
-  const { data, error, refetch } = useRead("admin.getIdentityDetails", { identity }, { everyMs: COUNTS_EVERY_MS });
-  const needs = useRequired();
-  const [doing, setDoing] = useState<"edit" | "delete">();
+function IdentityPage(): ReactNode {
+  const { identityId } = here.useParams();
+  const may = useMay();
+  const read = useRead("admin.getIdentityDetails", { identity: identityId }, { everyMs: COUNTS_EVERY_MS });
+  const details = read.data;
+  const externalId = details?.identity.externalId;
   return (
-    <Drawer
-      title={data?.identity.externalId ?? "Identity"}
-      isOpen
-      onClose={onClose}
-      actions={
-        data !== undefined && (
-          <>
-            <Button unusable={needs("identity.*.update_identity")} onClick={() => setDoing("edit")}>
-              Change
-            </Button>
-            <Button kind="danger" unusable={needs("identity.*.delete_identity")} onClick={() => setDoing("delete")}>
-              Delete
-            </Button>
-          </>
-        )
-      }
-    >
-      {error !== null && <ErrorNote error={error} doing="Reading the identity" again={() => void refetch()} />}
-      {data === undefined && error === null && (
-        <p className="muted" role="status">
-          Loading …
-        </p>
-      )}
-      {data !== undefined && (
+    <Page
+      title={externalId ?? "Identity"}
+      about={
         <>
-          <DetailList
-            facts={[
-              ["External id", data.identity.externalId],
-              ["Id", <code key="id">{data.identity.id}</code>],
-              ["Created", <Ago key="created" atMs={data.createdAt} />],
-              ["Changed", <AgoOr key="changed" atMs={data.updatedAt} otherwise="never" />],
-              ["Keys", usesText(data.keyCount, "key")],
-              [
-                "Changes",
-                <Link key="changes" to="/audit" search={{ targetId: data.identity.id }}>
-                  Audit log
-                </Link>,
-              ],
-            ]}
-          />
-          <Counts details={data} />
-          <section>
-            <h3>Data</h3>
-            {data.identity.meta === undefined ? (
-              <p className="muted">None.</p>
-            ) : (
-              // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
-              <pre className="meta-view" tabIndex={0}>
-                {JSON.stringify(data.identity.meta, null, 2)}
-              </pre>
-            )}
-          </section>
-          <UsageOfIdentity externalId={data.identity.externalId} />
-          <KeysOfIdentity externalId={data.identity.externalId} />
-          {doing === "edit" && <EditIdentity details={data} onClose={() => setDoing(undefined)} />}
-          {doing === "delete" && (
-            <DeleteIdentity details={data} onClose={() => setDoing(undefined)} onDeleted={onClose} />
+          <Link to="/identities">All identities</Link>
+          {externalId !== undefined && (
+            <>
+              {" · "}
+              <Link to="/keys" search={{ by: "owner", q: externalId }}>
+                Keys
+              </Link>
+              {" · "}
+              <Link to="/usage" search={{ owner: externalId, range: "30d" }}>
+                Usage
+              </Link>
+              {" · "}
+              <Link to="/requests" search={{ owner: externalId, range: "7d" }}>
+                Requests
+              </Link>
+              {" · "}
+              <Link to="/audit" search={{ targetId: details?.identity.id ?? identityId }}>
+                Audit log
+              </Link>
+            </>
           )}
         </>
+      }
+      actions={details !== undefined && <IdentityActions details={details} />}
+    >
+      {read.error !== null && (
+        <ErrorNote error={read.error} doing="Reading the identity" again={() => void read.refetch()} />
       )}
-    </Drawer>
+      {details === undefined && read.error === null && <p className="muted">Loading …</p>}
+      {details !== undefined && externalId !== undefined && (
+        <div className="sections">
+          {may("api.*.read_analytics") && (
+            <section className="section-wide" aria-labelledby="identity-usage">
+              <h2 id="identity-usage">Usage of the last 30 days</h2>
+              <UsagePlot of={{ externalId }} label="Verifications of the keys of the identity by outcome" />
+            </section>
+          )}
+          <section className="section-wide" aria-labelledby="identity-keys">
+            <h2 id="identity-keys">Keys</h2>
+            <KeysOfIdentity externalId={externalId} />
+          </section>
+          <div className="sections section-wide">
+            <section aria-labelledby="identity-facts">
+              <h2 id="identity-facts">Facts</h2>
+              <Facts details={details} />
+            </section>
+            <section aria-labelledby="identity-limits">
+              <h2 id="identity-limits">Shared limits</h2>
+              <SharedLimits details={details} />
+            </section>
+          </div>
+          <section className="section-wide" aria-labelledby="identity-meta">
+            <h2 id="identity-meta">Meta</h2>
+            {details.identity.meta === undefined ? (
+              <p className="muted">None.</p>
+            ) : (
+              <CodeBlock label="JSON" text={JSON.stringify(details.identity.meta, null, 2)} />
+            )}
+          </section>
+        </div>
+      )}
+    </Page>
   );
 }
 
-function Counts({ details: { limits } }: { details: Details }): ReactNode {
-  if (limits.length === 0) {
-    return (
-      <section>
-        <h3>Shared limits</h3>
-        <p className="muted">No shared limits: only the limits of each key apply.</p>
-      </section>
-    );
-  }
+function IdentityActions({ details }: { details: Details }): ReactNode {
+  const { identityId } = here.useParams();
+  const navigate = useNavigate();
+  const forget = useForget();
+  const needs = useRequired();
+  const [opened, setOpened] = useState<"edit" | "delete">();
+  const close = (): void => setOpened(undefined);
+  const leave = async (): Promise<void> => {
+    await navigate({ to: "/identities" });
+    forget("admin.getIdentityDetails", { identity: identityId });
+  };
   return (
-    <section>
-      <h3>Shared limits</h3>
-      <table className="counts">
-        <thead>
-          <tr>
-            <th>Limit</th>
-            <th>Used now</th>
-            <th>Window</th>
-          </tr>
-        </thead>
-        <tbody>
-          {limits.map(({ id, name, limit, duration, autoApply, current }) => (
-            <tr key={id}>
-              <td>
-                {name} {!autoApply && <span className="muted">only if the request names it</span>}
-              </td>
-              <td>
-                {current === undefined ? (
-                  <span className="muted" title="Redis does not respond.">
-                    unknown of {limit.toLocaleString("en")}
-                  </span>
-                ) : (
-                  `${current.used.toLocaleString("en")} of ${limit.toLocaleString("en")}`
-                )}
-              </td>
-              <td>{formatDuration(duration)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <>
+      <Button unusable={needs("identity.*.update_identity")} onClick={() => setOpened("edit")}>
+        Change
+      </Button>
+      <Button kind="danger" unusable={needs("identity.*.delete_identity")} onClick={() => setOpened("delete")}>
+        Delete
+      </Button>
+      {opened === "edit" && <EditIdentity details={details} onClose={close} />}
+      {opened === "delete" && <DeleteIdentity details={details} onClose={close} onDeleted={() => void leave()} />}
+    </>
+  );
+}
+
+function Facts({ details: { identity, createdAt, updatedAt, keyCount } }: { details: Details }): ReactNode {
+  return (
+    <DetailList
+      facts={[
+        [
+          "External id",
+          <span key="external" className="field-row">
+            <code>{identity.externalId}</code> <CopyButton text={identity.externalId} label="Copy external id" />
+          </span>,
+        ],
+        [
+          "Id",
+          <span key="id" className="field-row">
+            <code>{identity.id}</code> <CopyButton text={identity.id} label="Copy id" />
+          </span>,
+        ],
+        ["Keys", usesText(keyCount, "key")],
+        ["Created", <Ago key="created" atMs={createdAt} />],
+        ["Changed", <AgoOr key="changed" atMs={updatedAt} otherwise="never" />],
+      ]}
+    />
+  );
+}
+
+function SharedLimits({ details: { limits } }: { details: Details }): ReactNode {
+  if (limits.length === 0) return <p className="muted">No shared limits: only the limits of each key apply.</p>;
+  return (
+    <KeyTable label="Shared limits" heads={["Limit", "Used now", "Window"]}>
+      {limits.map(({ id, name, limit, duration, autoApply, current }) => (
+        <tr key={id}>
+          <th scope="row">
+            {name} {!autoApply && <span className="muted">only if the request names it</span>}
+          </th>
+          <td>
+            {current === undefined ? (
+              <span className="muted" title="Redis does not respond.">
+                unknown of {limit.toLocaleString("en")}
+              </span>
+            ) : (
+              `${current.used.toLocaleString("en")} of ${limit.toLocaleString("en")}`
+            )}
+          </td>
+          <td>{formatDuration(duration)}</td>
+        </tr>
+      ))}
+    </KeyTable>
   );
 }
 

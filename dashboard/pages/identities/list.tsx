@@ -1,4 +1,4 @@
-import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { usePages } from "../../api/queries.ts";
@@ -11,7 +11,6 @@ import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { withText } from "../../search-params.ts";
 import { CreateIdentity } from "./create.tsx";
-import { IdentityDetails } from "./details.tsx";
 
 export const Route = createLazyRoute("/identities")({ component: IdentitiesPage });
 const here = getRouteApi("/identities");
@@ -19,7 +18,16 @@ const here = getRouteApi("/identities");
 type Identity = Schema<"Identity">;
 
 const COLUMNS: readonly Column<Identity>[] = [
-  { id: "externalId", header: "External id", width: "minmax(10rem, 2fr)", cell: ({ externalId }) => externalId },
+  {
+    id: "externalId",
+    header: "External id",
+    width: "minmax(10rem, 2fr)",
+    cell: ({ id, externalId }) => (
+      <Link to="/identities/$identityId" params={{ identityId: id }}>
+        {externalId}
+      </Link>
+    ),
+  },
   { id: "id", header: "Id", width: "minmax(8rem, 1fr)", fromPx: 700, cell: ({ id }) => <code>{id}</code> },
   {
     id: "limits",
@@ -31,14 +39,15 @@ const COLUMNS: readonly Column<Identity>[] = [
 ];
 
 function IdentitiesPage(): ReactNode {
-  const { search, identity, create } = here.useSearch();
+  const { search, create } = here.useSearch();
   const navigate = useNavigate({ from: "/identities" });
   const needs = useRequired();
   const [isCreating, setCreating] = useState(false);
   const lacking = needs("identity.*.create_identity");
   useCreate(create, () => setCreating(lacking === undefined));
   const pages = usePages("identities.listIdentities", search === undefined ? {} : { search });
-  const open = (id: string): void => void navigate({ search: (before) => ({ ...before, identity: id }) });
+  const open = (identityId: string): void =>
+    void navigate({ to: "/identities/$identityId", params: { identityId }, search: {} });
   return (
     <Page
       title="Identities"
@@ -62,18 +71,10 @@ function IdentitiesPage(): ReactNode {
         pages={pages}
         rowId={({ id }) => id}
         onOpen={({ id }) => open(id)}
-        openId={identity}
         doing="Reading the identities"
         empty={<EmptyState title={search === undefined ? "No identities yet." : `No identity contains “${search}”.`} />}
       />
       {isCreating && <CreateIdentity onClose={() => setCreating(false)} onCreated={open} />}
-      {identity !== undefined && (
-        <IdentityDetails
-          key={identity}
-          identity={identity}
-          onClose={() => void navigate({ search: ({ identity: _, ...rest }) => rest })}
-        />
-      )}
     </Page>
   );
 }

@@ -106,7 +106,7 @@ export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode 
               none
             </span>
           ) : (
-            <Link key="identity" to="/identities" search={{ identity: key.identity.id }}>
+            <Link key="identity" to="/identities/$identityId" params={{ identityId: key.identity.id }}>
               {key.identity.id}
             </Link>
           ),

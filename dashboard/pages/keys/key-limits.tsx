@@ -29,7 +29,7 @@ export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
               "key"
             ) : (
               <>
-                <Link to="/identities" search={{ identity: key.identity.id }}>
+                <Link to="/identities/$identityId" params={{ identityId: key.identity.id }}>
                   identity
                 </Link>
                 , shared
