@@ -2,6 +2,7 @@ import type { Input } from "../../core/api/procedures.ts";
 import type { Api } from "../api/client.ts";
 import type { ListProcedure, Row } from "../api/queries.ts";
 import type { ComboboxOption } from "./combobox.tsx";
+import { limitText } from "./limit-draft.ts";
 
 /* What a field for existing objects searches. */
 
@@ -113,3 +114,24 @@ export const IDENTITIES: PickerSource = {
     return data.some((one) => one.externalId === externalId) || (next === undefined ? false : undefined);
   },
 };
+
+/** Overrides of a namespace, by their identifiers. */
+export const overridesOf = (namespace: string): PickerSource => ({
+  id: `overrides ${namespace}`,
+  one: "override",
+  many: "overrides",
+  isCreated: true,
+  hasNoCommas: false,
+  isCaseSensitive: true,
+  lengthMax: 512,
+  find: listed("admin.listOverrides", { namespace }, ({ identifier, limit, duration }) => ({
+    value: identifier,
+    label: identifier,
+    note: limitText(limit, duration),
+  })),
+  has: async (api, identifier, signal) => {
+    const body = { namespace, search: identifier.slice(0, SEARCH_LENGTH_MAX), limit: 100 };
+    const { data, next } = await api.call("admin.listOverrides", body, { signal });
+    return data.some((one) => one.identifier === identifier) || (next === undefined ? false : undefined);
+  },
+});

@@ -44,3 +44,13 @@ export function Presets<Value>({
     </fieldset>
   );
 }
+
+const DAY_MS = 86_400_000;
+
+/** Usual times until a key expires, in ms; `undefined` is never. */
+export const EXPIRIES: readonly Preset<number | undefined>[] = [
+  { label: "Never", value: undefined },
+  { label: "30 days", value: 30 * DAY_MS },
+  { label: "90 days", value: 90 * DAY_MS },
+  { label: "1 year", value: 365 * DAY_MS },
+];

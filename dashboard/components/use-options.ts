@@ -33,7 +33,8 @@ export function useOptions(source: OptionSource, typed: string, { enabled = true
   const { data, error, isPlaceholderData, isSuccess } = useQuery({
     queryKey: [api.workspace, "options", source.id, sent],
     queryFn: ({ signal }) => source.find(api, sent, within(signal)),
-    placeholderData: (previous) => previous,
+    placeholderData: (previous, query) =>
+      query?.queryKey[0] === api.workspace && query?.queryKey[2] === source.id ? previous : undefined,
     enabled,
     retry: false,
     refetchOnWindowFocus: false,

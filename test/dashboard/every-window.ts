@@ -345,6 +345,14 @@ export const EVERY_WINDOW = {
   rights: [
     { name: "create a role", by: ["CreateRole"], at: () => "/permissions", opener: button("Create a role") },
     {
+      name: "permissions of a new role",
+      by: ["CreateRole"],
+      kind: "list",
+      at: () => "/permissions",
+      before: (page) => pressed(button("Create a role")(page)),
+      opener: field("Permissions"),
+    },
+    {
       name: "create a permission",
       by: ["CreatePermission"],
       at: () => "/permissions",
@@ -410,6 +418,14 @@ export const EVERY_WINDOW = {
     },
     { name: "delete a namespace", by: ["DeleteNamespace"], at: namespace, opener: button("Delete") },
     { name: "set an override", by: ["OverrideDialog"], at: namespace, opener: button("Set an override") },
+    {
+      name: "which identifier an override is for",
+      by: ["OverrideDialog"],
+      kind: "list",
+      at: namespace,
+      before: (page) => pressed(button("Set an override")(page)),
+      opener: field("Identifier"),
+    },
     { name: "an override", by: ["OverrideDialog"], at: namespace, opener: row },
     {
       name: "an override as YAML",

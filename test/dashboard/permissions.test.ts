@@ -200,8 +200,17 @@ describe("roles and permissions", () => {
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     await page.getByRole("button", { name: "Create a role" }).click();
     await page.getByLabel("Name").fill(maker);
+    const granted = page.getByRole("dialog").getByLabel("Permissions");
+    await granted.pressSequentially(`${slug},${slug}.new,`);
+    await page
+      .getByText(
+        `A role named “${maker}” that grants the permissions ${slug} and ${slug}.new. Also creates the permission ${slug}.new.`,
+      )
+      .waitFor();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });
+    const { permissions = [] } = await dashboard.call("permissions.getRole", { role: maker });
+    expect(permissions.map((one) => one.slug)).toEqual([slug, `${slug}.new`]);
     await dashboard.call("keys.createKey", { apiId, roles: [maker], permissions: [slug] });
 
     await page.reload();

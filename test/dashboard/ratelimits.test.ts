@@ -61,11 +61,28 @@ describe("overrides", () => {
     await page.getByRole("button", { name: "Set an override" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Identifier").fill("premium_*");
-    await dialog.getByLabel("Limit").fill("1000");
+    await page.keyboard.press("Tab");
+    await dialog.getByRole("button", { name: "1,000 per hour" }).click();
+    expect(await dialog.getByLabel("Limit").inputValue()).toBe("1000");
     await dialog.getByLabel("Window").fill("1h 30m");
+    const outcome = dialog.locator(".form-outcome");
+    const willBe = "Allows each identifier that matches premium_* 1,000 requests per 1 h 30 min.";
+    await expect.poll(() => outcome.textContent()).toBe(willBe);
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "hidden" });
     const stored = () => dashboard.call("admin.listOverrides", { namespace: name });
+    // The same again would replace it.
+    await page.getByRole("button", { name: "Set an override" }).click();
+    await dialog.getByLabel("Identifier").fill("premium");
+    await page.getByRole("option", { name: "premium_*" }).click();
+    await dialog.getByLabel("Limit").fill("0");
+    await expect
+      .poll(() => outcome.textContent())
+      .toBe(
+        "Denies each identifier that matches premium_* all requests. Replaces the override of 1,000 requests per 1 h 30 min.",
+      );
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Discard" }).click();
     expect(await stored()).toMatchObject([{ identifier: "premium_*", limit: 1000, duration: 5_400_000, async: false }]);
 
     await page.getByRole("row", { name: /premium_/ }).click();

@@ -28,6 +28,15 @@ describe("a new root key", () => {
     await page.getByRole("checkbox", { name: "verify key" }).check();
     await page.getByText("api.*.verify_key").waitFor();
     await page.getByText("to all APIs or namespaces").waitFor();
+    const outcome = page.getByRole("dialog").locator(".form-outcome");
+    await expect
+      .poll(() => outcome.textContent())
+      .toBe(
+        "A root key named “billing of customers” that may create api, verify key on all APIs and their keys; never expires.",
+      );
+    await page.getByRole("button", { name: "1 year" }).click();
+    await expect.poll(() => outcome.textContent()).toContain("; expires at the end of ");
+    await page.getByRole("button", { name: "Never" }).click();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByText("The key is shown only once").waitFor();
     const [secret = "", line = ""] = await page.locator("figure pre").allTextContents();

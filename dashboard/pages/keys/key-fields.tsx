@@ -3,7 +3,7 @@ import { FormSection } from "../../components/form-section.tsx";
 import { LimitFields } from "../../components/limit-fields.tsx";
 import { Picker } from "../../components/picker.tsx";
 import { IDENTITIES, PERMISSIONS, ROLES } from "../../components/picker-sources.ts";
-import { type Preset, Presets } from "../../components/presets.tsx";
+import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useMissing } from "../../components/use-options.ts";
@@ -137,14 +137,6 @@ export function LimitsAndCredits({ draft, onChange }: FieldsProps): ReactNode {
     </FormSection>
   );
 }
-
-const DAY_MS = 86_400_000;
-const EXPIRIES: readonly Preset<number | undefined>[] = [
-  { label: "Never", value: undefined },
-  { label: "30 days", value: 30 * DAY_MS },
-  { label: "90 days", value: 90 * DAY_MS },
-  { label: "1 year", value: 365 * DAY_MS },
-];
 
 export function ExpiryField({ draft, onChange }: FieldsProps): ReactNode {
   const [openedMs] = useState(() => Date.now());

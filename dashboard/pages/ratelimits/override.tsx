@@ -1,12 +1,16 @@
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { formatDuration as manifestDuration } from "../../../core/manifests/from-store/format-duration.ts";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
-import { type Row, useChange } from "../../api/queries.ts";
+import { type Row, useChange, useRead } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
+import { limitText, RATES } from "../../components/limit-draft.ts";
 import { ChangeFailed, lockedThere, ManagedNotice, type RequestedChange } from "../../components/managed-badge.tsx";
+import { Picker } from "../../components/picker.tsx";
+import { overridesOf } from "../../components/picker-sources.ts";
+import { Presets } from "../../components/presets.tsx";
 import { CountField, DurationField } from "../../components/quantity-field.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
@@ -15,6 +19,12 @@ import { YamlButton } from "../../components/yaml-view.tsx";
 
 const HOUR_MS = 3_600_000;
 const DURATION_MS_MIN = 1000;
+
+/** Maximum length of a search text that the server accepts. */
+const SEARCH_LENGTH_MAX = 256;
+const NONE: readonly string[] = [];
+const IDENTIFIER_HINT =
+  "An exact identifier, such as acme or address=203.0.113.9, or a pattern in which each * matches any characters, such as premium_*.";
 
 const REFRESHED = ["admin.listOverrides", "admin.explainOverride", "admin.listNamespaces"] as const;
 
@@ -37,6 +47,8 @@ export function OverrideDialog({
   const [limit, setLimit] = useState<number | undefined>(override?.limit);
   const [duration, setDuration] = useState<number | undefined>(override?.duration ?? HOUR_MS);
   const [isAsync, setAsync] = useState(override?.async ?? false);
+  const source = useMemo(() => overridesOf(namespace.id), [namespace.id]);
+  const replaced = useReplaced(namespace.id, override === undefined ? identifier : "");
   const set = useChange("ratelimit.setOverride", { refreshes: REFRESHED });
   const remove = useChange("ratelimit.deleteOverride", { refreshes: REFRESHED });
   const wanted: readonly RequestedChange[] = [
@@ -73,6 +85,7 @@ export function OverrideDialog({
       wanted={wanted}
       onSubmit={submit}
       onClose={onClose}
+      outcome={fault === undefined ? outcomeOf({ identifier, limit, duration, isAsync }, replaced) : undefined}
       isWide={manager !== undefined}
       otherActions={
         override !== undefined && (
@@ -108,26 +121,55 @@ export function OverrideDialog({
       }
     >
       {manager !== undefined && <ManagedNotice manager={manager} wanted={wanted} />}
-      <TextField
-        label="Identifier"
-        name="identifier"
-        value={identifier}
-        onChange={setIdentifier}
-        lengthMax={512}
-        isRequired
-        isMono
-        isDisabled={override !== undefined}
-        hint="An exact identifier, such as acme or address=203.0.113.9, or a pattern in which each * matches any characters, such as premium_*."
-      />
-      <CountField
-        label="Limit"
-        name="limit"
-        value={limit}
-        onChange={setLimit}
-        hint="Units per window. 0 always denies."
-        isRequired
-      />
-      <DurationField label="Window" name="duration" value={duration} onChange={setDuration} isRequired />
+      {override === undefined ? (
+        <Picker
+          label="Identifier"
+          name="identifier"
+          source={source}
+          isSingle
+          values={identifier === "" ? [] : [identifier]}
+          missing={NONE}
+          onChange={([chosen = ""]) => setIdentifier(chosen)}
+          isRequired
+          hint={IDENTIFIER_HINT}
+        />
+      ) : (
+        <TextField
+          label="Identifier"
+          value={identifier}
+          onChange={setIdentifier}
+          isMono
+          isDisabled
+          hint={IDENTIFIER_HINT}
+        />
+      )}
+      <div className="form-fields form-two">
+        <CountField
+          label="Limit"
+          name="limit"
+          value={limit}
+          onChange={setLimit}
+          hint="Requests per window. 0 always denies."
+          isRequired
+        />
+        <DurationField
+          label="Window"
+          name="duration"
+          value={duration}
+          onChange={setDuration}
+          hint="Such as 30s, 5m or 1h."
+          isRequired
+        />
+        <Presets
+          label="Usual limits"
+          presets={RATES}
+          isChosen={(rate) => rate.limit === limit && rate.duration === duration}
+          onChoose={(rate) => {
+            setLimit(rate.limit);
+            setDuration(rate.duration);
+          }}
+        />
+      </div>
       <Checkbox
         label="Counted in each process"
         isChecked={isAsync}
@@ -137,6 +179,29 @@ export function OverrideDialog({
       <ChangeFailed error={remove.error} doing="Deleting the override" />
     </FormDialog>
   );
+}
+
+/** Returns the override that setting one for this identifier would replace. */
+function useReplaced(namespace: string, identifier: string): Override | undefined {
+  const search = identifier.slice(0, SEARCH_LENGTH_MAX);
+  const { data } = useRead("admin.listOverrides", { namespace, search }, { enabled: identifier !== "" });
+  return data?.find((one) => one.identifier === identifier);
+}
+
+interface Draft {
+  readonly identifier: string;
+  readonly limit: number | undefined;
+  readonly duration: number | undefined;
+  readonly isAsync: boolean;
+}
+
+/** Returns what saving does, for a draft without problems. */
+function outcomeOf({ identifier, limit = 0, duration = 0, isAsync }: Draft, replaced: Override | undefined): string {
+  const whom = identifier.includes("*") ? `each identifier that matches ${identifier}` : identifier;
+  const rate = `${limitText(limit, duration)}${isAsync ? ", counted in each process" : ""}`;
+  const also =
+    replaced === undefined ? "" : ` Replaces the override of ${limitText(replaced.limit, replaced.duration)}.`;
+  return `${limit === 0 ? "Denies" : "Allows"} ${whom} ${limit === 0 ? "all requests" : rate}.${also}`;
 }
 
 /** One row of the list of overrides. */

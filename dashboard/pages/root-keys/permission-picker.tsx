@@ -1,11 +1,13 @@
 import { type ReactNode, useState } from "react";
-import { usePages } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { Combobox, type ComboboxOption } from "../../components/combobox.tsx";
+import { useFormChanged } from "../../components/form-faults.ts";
 import { Notice } from "../../components/notice.tsx";
+import { APIS, NAMESPACES } from "../../components/picker-sources.ts";
 import { Select } from "../../components/select.tsx";
+import { useChoices } from "../../components/use-options.ts";
 import { actionsOf, PRESETS, RESOURCES, type ResourceType, warningsOf } from "./tuples.ts";
 import "./root-keys.css";
 
@@ -14,23 +16,31 @@ import "./root-keys.css";
  */
 export function PermissionPicker({
   permissions,
-  onChange,
+  onChange: onChosen,
 }: {
   permissions: readonly string[];
   onChange: (permissions: readonly string[]) => void;
 }): ReactNode {
   const may = useMay();
+  const onFormChanged = useFormChanged();
   const [type, setType] = useState<ResourceType>("api");
-  const [chosen, setChosen] = useState<string | null>(null);
-  const [searched, setSearched] = useState("");
+  const [chosen, setChosen] = useState<ComboboxOption>();
   const resource = RESOURCES.find((one) => one.type === type);
   const one = resource !== undefined && "one" in resource ? resource.one : undefined;
-  const found = useObjects(type, searched);
-  const id = one === undefined ? "*" : chosen;
+  const isOfAll = chosen?.value === "*";
+  const { options, problem, onSearch } = useChoices(type === "api" ? APIS : NAMESPACES, isOfAll ? undefined : chosen, {
+    enabled: one !== undefined,
+  });
+  const offered = [{ value: "*", label: `All ${one}s`, note: "also those created later", isForAll: true }, ...options];
+  const id = one === undefined ? "*" : (chosen?.value ?? null);
+  const onChange = (next: readonly string[]): void => {
+    onChosen(next);
+    onFormChanged("permissions");
+  };
   const set = (tuple: string, isHeld: boolean): void =>
     onChange(isHeld ? [...new Set([...permissions, tuple])] : permissions.filter((one) => one !== tuple));
   return (
-    <fieldset className="picker">
+    <fieldset className="picker form-wide">
       <legend>Permissions</legend>
       <div className="picker-where">
         <Select
@@ -39,16 +49,17 @@ export function PermissionPicker({
           options={RESOURCES.map((one) => ({ value: one.type, label: one.label }))}
           onChange={(next) => {
             setType(next);
-            setChosen(null);
+            setChosen(undefined);
           }}
         />
         {one !== undefined && (
           <Combobox
             label="Which"
-            options={[{ value: "*", label: `All ${one}s`, note: "also those created later", isForAll: true }, ...found]}
-            value={chosen}
-            onChange={setChosen}
-            onSearch={setSearched}
+            options={offered}
+            value={chosen?.value ?? null}
+            onChange={(next) => setChosen(offered.find(({ value }) => value === next))}
+            onSearch={onSearch}
+            problem={problem}
             placeholder={`One ${one}, or all`}
             hint={id === null ? `Choose one ${one}, or all, before the permissions.` : undefined}
           />
@@ -73,7 +84,7 @@ export function PermissionPicker({
       <div className="picker-presets">
         <span className="muted">Presets:</span>
         {PRESETS.map(({ label, ofApi, tuples }) => {
-          const isMissing = ofApi && (type !== "api" || chosen === null || chosen === "*");
+          const isMissing = ofApi && (type !== "api" || chosen === undefined || isOfAll);
           return (
             <Button
               key={label}
@@ -109,14 +120,4 @@ export function PermissionPicker({
       ))}
     </fieldset>
   );
-}
-
-/** Returns the first page of search results. */
-function useObjects(type: ResourceType, text: string): readonly ComboboxOption[] {
-  const search = text.trim() === "" ? {} : { search: text.trim().slice(0, 256) };
-  const apis = usePages("admin.listApis", search, { enabled: type === "api" });
-  const namespaces = usePages("ratelimit.listNamespaces", search, { enabled: type === "ratelimit" });
-  return type === "api"
-    ? apis.rows.map(({ apiId, name }) => ({ value: apiId, label: name, note: apiId }))
-    : namespaces.rows.map(({ id, name }) => ({ value: id, label: name, note: id }));
 }

@@ -1,7 +1,11 @@
 import { type ReactNode, useState } from "react";
 import { FormDialog } from "../../components/form-dialog.tsx";
+import { FormSection } from "../../components/form-section.tsx";
+import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { TextField } from "../../components/text-field.tsx";
+import { dayText } from "../../components/words.ts";
 import { PermissionPicker } from "./permission-picker.tsx";
+import { inWords } from "./tuples.ts";
 
 export interface RootKeyDraft {
   readonly name: string;
@@ -29,6 +33,15 @@ export function problemOf({ name, environment, permissions, expiresOn }: RootKey
   return permissions.length === 0 ? "Choose at least one permission." : undefined;
 }
 
+/** Returns what the root key is: "A root key named “ci” that may verify key on all APIs and their keys, never expires." */
+export function outcomeOf({ name, permissions, expiresOn }: RootKeyDraft): string {
+  const named = name.trim() === "" ? "" : ` named “${name.trim()}”`;
+  const expires = expiresOf({ expiresOn });
+  const life =
+    expires === undefined || Number.isNaN(expires) ? "never expires" : `expires at the end of ${dayText(expires)}`;
+  return `A root key${named} that may ${inWords(permissions)}; ${life}.`;
+}
+
 /** Form fields that the create and change forms share. */
 export function RootKeyForm({
   title,
@@ -50,6 +63,9 @@ export function RootKeyForm({
   onClose: () => void;
 }): ReactNode {
   const [draft, setDraft] = useState(initial);
+  const [openedMs] = useState(() => Date.now());
+  const dateAfter = (afterMs: number | undefined): string =>
+    dateOf(afterMs === undefined ? undefined : openedMs + afterMs);
   const change = (changed: Partial<RootKeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
   return (
     <FormDialog
@@ -61,35 +77,49 @@ export function RootKeyForm({
       doing={doing}
       onSubmit={() => onSubmit({ ...draft, name: draft.name.trim() })}
       onClose={onClose}
+      outcome={outcomeOf(draft)}
       isWide
     >
-      <TextField
-        label="Name"
-        name="name"
-        value={draft.name}
-        onChange={(name) => change({ name })}
-        hint="Purpose and user of the root key, for lists and the audit log."
-        lengthMax={510}
-        isRequired
-      />
-      <TextField
-        label="Environment"
-        name="environment"
-        value={draft.environment}
-        onChange={(environment) => change({ environment })}
-        placeholder="production"
-        hint="Label that distinguishes the root keys of your environments. It has no effect."
-        lengthMax={64}
-      />
-      <TextField
-        label="Expires at the end of"
-        name="expires"
-        type="date"
-        value={draft.expiresOn}
-        onChange={(expiresOn) => change({ expiresOn })}
-        hint="UTC. Leave it empty for a root key that never expires."
-      />
-      <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
+      <FormSection title="Who">
+        <TextField
+          label="Name"
+          name="name"
+          value={draft.name}
+          onChange={(name) => change({ name })}
+          hint="Purpose and user of the root key, for lists and the audit log."
+          lengthMax={510}
+          isRequired
+        />
+        <TextField
+          label="Environment"
+          name="environment"
+          value={draft.environment}
+          onChange={(environment) => change({ environment })}
+          placeholder="production"
+          hint="Label that distinguishes the root keys of your environments. It has no effect."
+          lengthMax={64}
+        />
+      </FormSection>
+      <FormSection title="What it may do">
+        <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
+      </FormSection>
+      <FormSection title="Life">
+        <TextField
+          label="Expires at the end of"
+          name="expires"
+          type="date"
+          value={draft.expiresOn}
+          onChange={(expiresOn) => change({ expiresOn })}
+          hint="UTC. Leave it empty for a root key that never expires."
+        />
+        <Presets
+          label="Expires after"
+          name="expires"
+          presets={EXPIRIES}
+          isChosen={(afterMs) => draft.expiresOn === dateAfter(afterMs)}
+          onChoose={(afterMs) => change({ expiresOn: dateAfter(afterMs) })}
+        />
+      </FormSection>
     </FormDialog>
   );
 }
