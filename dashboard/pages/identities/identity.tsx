@@ -161,9 +161,7 @@ function SharedLimits({ details: { limits } }: { details: Details }): ReactNode 
     <KeyTable label="Shared limits" heads={["Limit", "Used now", "Window"]}>
       {limits.map(({ id, name, limit, duration, autoApply, current }) => (
         <tr key={id}>
-          <th scope="row">
-            {name} {!autoApply && <span className="muted">only if the request names it</span>}
-          </th>
+          <th scope="row">{name}</th>
           <td>
             {current === undefined ? (
               <span className="muted" title="Redis does not respond.">
@@ -173,7 +171,10 @@ function SharedLimits({ details: { limits } }: { details: Details }): ReactNode 
               `${current.used.toLocaleString("en")} of ${limit.toLocaleString("en")}`
             )}
           </td>
-          <td>{formatDuration(duration)}</td>
+          <td>
+            {formatDuration(duration)}
+            {!autoApply && ", only if a request names it"}
+          </td>
         </tr>
       ))}
     </KeyTable>

@@ -39,7 +39,8 @@ export function outcomeOf({ name, permissions, expiresOn }: RootKeyDraft): strin
   const expires = expiresOf({ expiresOn });
   const life =
     expires === undefined || Number.isNaN(expires) ? "never expires" : `expires at the end of ${dayText(expires)}`;
-  return `A root key${named} that may ${inWords(permissions)}; ${life}.`;
+  const rights = permissions.length === 0 ? "without permissions" : `that may ${inWords(permissions)}`;
+  return `A root key${named} ${rights}; ${life}.`;
 }
 
 /** Form fields that the create and change forms share. */
