@@ -55,6 +55,7 @@ async function addressOf(route: string, resources: Resources): Promise<string> {
     namespaceId: async () => (await resources.override()).namespaceId,
     apiId: async () => (await resources.key()).apiId,
     keyId: async () => (await resources.key()).keyId,
+    identityId: async () => (await resources.identity()).identityId,
     policyId: async () => (await resources.policy()).policyId,
   };
   let address = route;
