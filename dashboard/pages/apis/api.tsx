@@ -2,7 +2,7 @@ import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react
 import { type ReactNode, useState } from "react";
 import { type Row, useForget, useRead } from "../../api/queries.ts";
 import { useMay, useWorkspace } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
@@ -159,7 +159,7 @@ function Settings({ api }: { api: Row<"admin.listApis"> }): ReactNode {
           ],
           ["Delete protection", deleteProtection ? "on" : "off"],
           ["Recoverable keys", keyEncryption ? "allowed" : "not allowed"],
-          ["Created", <Ago key="created" atMs={api.createdAt} />],
+          ["Created", <FullTime key="created" atMs={api.createdAt} />],
         ]}
       />
       <p className="muted">

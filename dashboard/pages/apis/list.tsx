@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
@@ -104,7 +104,13 @@ const columnsOf = ({
     fromPx: 480,
     cell: (api) => <ApiBadges api={api} />,
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 800,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
   {
     id: "actions",
     header: "",

@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
@@ -19,7 +19,7 @@ const here = getRouteApi("/audit");
 type Change = Row<"admin.listAudit">;
 
 const COLUMNS: readonly Column<Change>[] = [
-  { id: "time", header: "When", width: "7rem", cell: ({ time }) => <Ago atMs={time} /> },
+  { id: "time", header: "When", width: "7.5rem", cell: ({ time }) => <Time atMs={time} /> },
   { id: "event", header: "Event", width: "minmax(9rem, 1fr)", cell: ({ event }) => <code>{event}</code> },
   { id: "actor", header: "Who", width: "minmax(7rem, 1fr)", fromPx: 520, cell: ({ actor }) => whoText(actor) },
   { id: "what", header: "What", width: "minmax(10rem, 3fr)", fromPx: 760, cell: ({ description }) => description },

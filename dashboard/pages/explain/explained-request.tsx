@@ -1,13 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Select } from "../../components/select.tsx";
 import { LimitBadge } from "../../components/state-badge.tsx";
-import { exactText } from "../../components/time.ts";
 import { ExplainedKey } from "./explained-key.tsx";
 
 const DAYS = ["1", "2", "3", "7"] as const;
@@ -56,7 +55,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
             <Link to="/keys/$keyId" params={{ keyId }}>
               <code>{keyId}</code>
             </Link>{" "}
-            {externalId}, decided <Ago atMs={time} /> ({exactText(time)}) by{" "}
+            {externalId}, decided at <FullTime atMs={time} /> by{" "}
             {source === "sidecar" ? (
               <>
                 the gate of{" "}
@@ -77,7 +76,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
             <Link to="/ratelimits/$namespaceId" params={{ namespaceId }}>
               <code>{namespaceId}</code>
             </Link>
-            : {remaining} of {limit} remained, <Ago atMs={time} />
+            : {remaining} of {limit} remained, at <FullTime atMs={time} />
           </li>
         ))}
         {data?.changes.map(({ id, time, event, description }) => (
@@ -85,7 +84,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
             <Link to="/audit" search={{ requestId, row: id }}>
               {event}
             </Link>{" "}
-            {description}, <Ago atMs={time} />
+            {description}, at <FullTime atMs={time} />
           </li>
         ))}
       </ul>

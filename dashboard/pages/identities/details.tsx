@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useRead } from "../../api/queries.ts";
-import { Ago, AgoOr } from "../../components/ago.tsx";
+import { FullTime, FullTimeOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
@@ -55,8 +55,8 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
             facts={[
               ["External id", data.identity.externalId],
               ["Id", <code key="id">{data.identity.id}</code>],
-              ["Created", <Ago key="created" atMs={data.createdAt} />],
-              ["Changed", <AgoOr key="changed" atMs={data.updatedAt} otherwise="never" />],
+              ["Created", <FullTime key="created" atMs={data.createdAt} />],
+              ["Changed", <FullTimeOr key="changed" atMs={data.updatedAt} otherwise="never" />],
               ["Keys", usesText(data.keyCount, "key")],
               [
                 "Changes",

@@ -3,13 +3,13 @@ import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTime } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
-import { factText, labelOf, PART_TITLES } from "./facts.ts";
+import { factText, isTime, labelOf, PART_TITLES } from "./facts.ts";
 import "./installation.css";
 
 export const Route = createLazyRoute("/installation")({ component: InstallationPage });
@@ -94,7 +94,12 @@ function PartCard({ part: { part, state, problem, help, unavailableSince, facts 
         </p>
       )}
       {entries.length > 0 && (
-        <DetailList facts={entries.map(([name, value]) => [labelOf(name), factText(name, value)] as const)} />
+        <DetailList
+          facts={entries.map(([name, value]) => [
+            labelOf(name),
+            isTime(name, value) ? <FullTime key={name} atMs={value} /> : factText(name, value),
+          ])}
+        />
       )}
     </section>
   );

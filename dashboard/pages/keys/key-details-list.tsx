@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTimeOr } from "../../components/ago.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Notice } from "../../components/notice.tsx";
@@ -66,8 +66,7 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
 
 export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode {
   const { key, ownerId, apiName, apiId, manager } = details;
-  const at = (ms: number | undefined, otherwise: string): ReactNode =>
-    ms === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={ms} />;
+  const at = (ms: number | undefined, otherwise: string): ReactNode => <FullTimeOr atMs={ms} otherwise={otherwise} />;
   return (
     <DetailList
       facts={[

@@ -3,6 +3,7 @@ import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
+import { zoneName } from "../../components/time.ts";
 import { type KeyDraft, type LimitDraft, limitProblem, problemsOf } from "./key-draft.ts";
 
 /** Form fields that the create and change forms share. */
@@ -34,7 +35,7 @@ export function KeyFields({
           hint="Id of the owner in your system; a missing identity is created."
         />
         <TextField
-          label="Expires (UTC)"
+          label={`Expires (${zoneName()})`}
           name="expires"
           type="datetime-local"
           value={draft.expires}

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useUsageRows } from "../../api/use-usage.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
@@ -42,7 +42,7 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
             // biome-ignore lint/suspicious/noArrayIndexKey: one request can verify a key twice in a millisecond, and rows are never moved.
             <tr key={`${requestId} ${timeMs} ${at}`}>
               <td>
-                <Ago atMs={timeMs} />
+                <Time atMs={timeMs} />
               </td>
               <td title={outcome}>{outcomeInWords(outcome)}</td>
               <td>

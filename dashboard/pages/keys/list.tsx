@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, usePages, useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { AgoOr, Time, TimeOr } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -168,17 +168,22 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   {
     id: "expires",
     header: "Expires",
-    width: "6rem",
+    width: "7.5rem",
     fromPx: 860,
-    cell: ({ expires }) => (expires === undefined ? <span className="muted">never</span> : <Ago atMs={expires} />),
+    cell: ({ expires }) => <TimeOr atMs={expires} otherwise="never" />,
   },
   {
     id: "used",
     header: "Last used",
     width: "6.5rem",
     fromPx: 960,
-    cell: ({ lastUsedAt }) =>
-      lastUsedAt === undefined ? <span className="muted">never</span> : <Ago atMs={lastUsedAt} />,
+    cell: ({ lastUsedAt }) => <AgoOr atMs={lastUsedAt} otherwise="never" />,
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 1040, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 1080,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
 ];

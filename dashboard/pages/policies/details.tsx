@@ -2,7 +2,7 @@ import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTime } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
@@ -78,7 +78,7 @@ function PolicyPage(): ReactNode {
               ],
               ...clientFacts(data.policy),
               ["Generation", `${data.generation}, version ${data.version}`],
-              ["Stored", <Ago key="stored" atMs={data.changedAt} />],
+              ["Stored", <FullTime key="stored" atMs={data.changedAt} />],
               ["Managed by", data.manager === undefined ? "nobody" : <code key="manager">{data.manager}</code>],
               ["Id", <code key="id">{data.policyId}</code>],
             ]}

@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
@@ -75,7 +75,13 @@ const COLUMNS: readonly Column<Policy>[] = [
     fromPx: 960,
     cell: ({ generation }) => generation,
   },
-  { id: "changed", header: "Changed", width: "7rem", fromPx: 1050, cell: ({ changedAt }) => <Ago atMs={changedAt} /> },
+  {
+    id: "changed",
+    header: "Changed",
+    width: "7.5rem",
+    fromPx: 1050,
+    cell: ({ changedAt }) => <Time atMs={changedAt} />,
+  },
 ];
 
 function PoliciesPage(): ReactNode {

@@ -1,22 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Named } from "../../api/use-names.ts";
+import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { LimitBadge } from "../../components/state-badge.tsx";
 import type { Column } from "../../components/table.tsx";
-import { localText, preciseText } from "../../components/time.ts";
 import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
 import { outcomeInWords } from "../../usage/series.ts";
 
 type Names = ReadonlyMap<string, Named | undefined>;
-
-function LocalTime({ atMs }: { atMs: number }): ReactNode {
-  return (
-    <time dateTime={new Date(atMs).toISOString()} title={preciseText(atMs)}>
-      {localText(atMs, Date.now())}
-    </time>
-  );
-}
 
 /** Text that a caller chose, which may be too long for its column. */
 const Chosen = ({ text }: { text: string }): ReactNode => <span title={text}>{text}</span>;
@@ -25,7 +17,7 @@ const TIME = {
   id: "time",
   header: "Time",
   width: "7.5rem",
-  cell: ({ timeMs }: { timeMs: number }) => <LocalTime atMs={timeMs} />,
+  cell: ({ timeMs }: { timeMs: number }) => <Time atMs={timeMs} form="log" />,
 };
 const REQUEST = {
   id: "request",

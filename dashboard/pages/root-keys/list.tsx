@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { AgoOr } from "../../components/ago.tsx";
+import { TimeOr } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -40,13 +40,19 @@ const COLUMNS: readonly Column<RootKey>[] = [
     fromPx: 640,
     cell: ({ permissions }) => <span title={permissions.join("\n")}>{inWords(permissions)}</span>,
   },
-  { id: "used", header: "Last used", width: "6.5rem", fromPx: 720, cell: (row) => row.lastUsedOn ?? "never" },
+  {
+    id: "used",
+    header: "Last used",
+    width: "6.5rem",
+    fromPx: 720,
+    cell: ({ lastUsedOn }) => (lastUsedOn === undefined ? "never" : <span title="UTC day">{lastUsedOn}</span>),
+  },
   {
     id: "expires",
     header: "Expires",
-    width: "6rem",
+    width: "7.5rem",
     fromPx: 900,
-    cell: ({ expires }) => <AgoOr atMs={expires} otherwise="never" />,
+    cell: ({ expires }) => <TimeOr atMs={expires} otherwise="never" />,
   },
   {
     id: "state",

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago, AgoOr } from "../../components/ago.tsx";
+import { FullTime, FullTimeOr } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
@@ -99,9 +99,9 @@ function Details({
           ["State", <Badge key="state">{rootKey.state}</Badge>],
           ["Environment", rootKey.environment ?? "none"],
           ["May", inWords(rootKey.permissions)],
-          ["Created", <Ago key="created" atMs={rootKey.createdAt} />],
-          ["Expires", <AgoOr key="expires" atMs={rootKey.expires} otherwise="never" />],
-          ["Last used", rootKey.lastUsedOn === undefined ? "no recorded use" : `${rootKey.lastUsedOn} (UTC)`],
+          ["Created", <FullTime key="created" atMs={rootKey.createdAt} />],
+          ["Expires", <FullTimeOr key="expires" atMs={rootKey.expires} otherwise="never" />],
+          ["Last used", rootKey.lastUsedOn === undefined ? "no recorded use" : `${rootKey.lastUsedOn} (UTC day)`],
           ["Called v1", rootKey.v1UsedOn ?? "never"],
           ...(predecessorId === undefined ? [] : [linkTo("Replaces", predecessorId, onOpen)]),
           ...(successorId === undefined ? [] : [linkTo("Replaced by", successorId, onOpen)]),
@@ -118,7 +118,7 @@ function Details({
       </ul>
       {rootKey.usesSince !== undefined && (
         <p className="muted">
-          Usage is recorded since <Ago atMs={rootKey.usesSince} />, by UTC date, with a delay of up to a minute.
+          Usage is recorded since <FullTime atMs={rootKey.usesSince} />, by UTC day, with a delay of up to a minute.
         </p>
       )}
       {opened === "change" && <ChangeRootKey rootKey={rootKey} onClose={close} />}

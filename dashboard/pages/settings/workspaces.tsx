@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace.ts";
 import { usePages } from "../../api/queries.ts";
 import { useMay, useWorkspace } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -138,7 +138,13 @@ const columnsOf = ({
     fromPx: 560,
     cell: ({ quotaPerMinute }) => quotaText(quotaPerMinute),
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 800,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
   {
     id: "actions",
     header: "",
