@@ -1,15 +1,9 @@
 import { type ReactNode, useMemo } from "react";
-import { OUTCOMES, type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
+import { type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
 import { EmptyState } from "./empty-state.tsx";
-import { Plot } from "./plot.tsx";
-import { type Mark, type PlotSeries, plotMarkAt } from "./plot-marks.ts";
-import { exactText } from "./time.ts";
-
-const PLACES = Object.keys(OUTCOMES);
-
-/** An outcome has the same color and pattern in every chart. */
-const markOf = (outcome: string): Mark =>
-  plotMarkAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
+import { bucketProps, Plot } from "./plot.tsx";
+import { outcomeMark, type PlotSeries } from "./plot-marks.ts";
+import { fullText } from "./time.ts";
 
 /** Stacked chart of verifications over time by outcome. Buckets that are not counted yet are gaps. */
 export function OutcomesPlot({
@@ -33,7 +27,7 @@ export function OutcomesPlot({
         ({ outcome, counts, total }): PlotSeries => ({
           name: outcome,
           label: outcomeInWords(outcome),
-          mark: markOf(outcome),
+          mark: outcomeMark(outcome),
           values: counts,
           total,
         }),
@@ -48,11 +42,12 @@ export function OutcomesPlot({
       endX={outcomes.window.toMs}
       series={series}
       isStacked
+      {...bucketProps("verifications", outcomes.window.bucket)}
       foot={
         <span data-counted-until={countedUntilMs}>
           {countedUntilMs === undefined
             ? "It is unknown up to which time events are counted."
-            : `Counted until ${exactText(countedUntilMs)}; later events are not counted yet.`}
+            : `Counted until ${fullText(countedUntilMs)}; later events are not counted yet.`}
         </span>
       }
       {...(heightPx === undefined ? {} : { heightPx })}

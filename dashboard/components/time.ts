@@ -56,6 +56,7 @@ const DAY = { month: "short", day: "numeric" } as const;
 
 const FORMS = {
   full: { ...DAY, year: "numeric", ...SECONDS, timeZoneName: "short" },
+  yearSeconds: { ...DAY, year: "numeric", ...SECONDS },
   date: { ...DAY, year: "numeric" },
   dayClock: { ...DAY, ...CLOCK },
   daySeconds: { ...DAY, ...SECONDS },
@@ -83,6 +84,9 @@ export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().ti
 
 /** Formats a local time completely: "Nov 27, 2026, 14:05:09 GMT+5:45". */
 export const fullText = (atMs: number, zone?: string): string => inForm("full", atMs, zone);
+
+/** Formats a local time completely but for its zone, which stands elsewhere: "Nov 27, 2026, 14:05:09". */
+export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
 
 /** Formats a local time for a list: "14:05:09" today, "Nov 27, 14:05" this year, otherwise "Nov 27, 2024". */
 export function shortText(atMs: number, nowMs: number, zone?: string): string {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
+import { fullText } from "../../dashboard/components/time.ts";
 import { windowOf } from "../../dashboard/usage/buckets.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
 import { createPool } from "../../postgres/pool.ts";
@@ -200,10 +201,13 @@ describe("filters", () => {
       });
     await expectCounts(() => true);
     const [, second] = seeded.apis;
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("API", { exact: true }).selectOption(second?.apiId ?? "");
     await expectCounts(({ keySpaceId }) => keySpaceId === second?.keySpaceId);
+    await page.getByRole("button", { name: "Done" }).click();
     await panel(page, "Top owners").getByRole("link", { name: HOSTILE }).click();
     await expectCounts((event) => event.keySpaceId === second?.keySpaceId && event.externalId === HOSTILE);
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("Outcome", { exact: true }).selectOption("EXPIRED");
     await expectCounts(
       (event) => event.keySpaceId === second?.keySpaceId && event.externalId === HOSTILE && event.outcome === "EXPIRED",
@@ -261,10 +265,7 @@ describe("zoom", () => {
     await page.keyboard.press("ArrowLeft");
     const { fromMs } = windowOf("24h", Date.now());
     const pointed = fromMs + 22 * HOUR_MS;
-    await page
-      .getByText(`${new Date(pointed).toISOString().slice(0, 13).replace("T", " ")}:00:00 UTC`)
-      .first()
-      .waitFor();
+    await page.getByText(fullText(pointed, "UTC")).first().waitFor();
     const counts = countsOf(seeded.events.filter(({ timeMs }) => timeMs >= pointed && timeMs < pointed + HOUR_MS));
     const shown = await legendOf(page);
     for (const outcome of Object.keys(shown)) expect(shown[outcome], outcome).toBe(counts[outcome] ?? 0);

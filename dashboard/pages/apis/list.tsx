@@ -101,6 +101,7 @@ const columnsOf = ({
     id: "state",
     header: "",
     width: "minmax(6rem, 1fr)",
+    inCard: "corner",
     fromPx: 480,
     cell: (api) => <ApiBadges api={api} />,
   },
@@ -114,6 +115,7 @@ const columnsOf = ({
   {
     id: "actions",
     header: "",
+    inCard: "corner",
     width: "5rem",
     cell: (api) => (
       <Menu

@@ -2,11 +2,10 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import { FullTime } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Select } from "../../components/select.tsx";
-import { LimitBadge } from "../../components/state-badge.tsx";
+import { LimitBadge, OutcomeBadge } from "../../components/state-badge.tsx";
 import { ExplainedKey } from "./explained-key.tsx";
 
 const DAYS = ["1", "2", "3", "7"] as const;
@@ -51,7 +50,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
       <ul className="plain-list">
         {data?.verifications.map(({ time, outcome, keyId, externalId, source, policyId, region, tags }) => (
           <li key={`${time} ${keyId} ${outcome}`}>
-            <Badge kind={outcome === "VALID" ? "good" : "bad"}>{outcome}</Badge>{" "}
+            <OutcomeBadge outcome={outcome} /> <code>{outcome}</code>{" "}
             <Link to="/keys/$keyId" params={{ keyId }}>
               <code>{keyId}</code>
             </Link>{" "}

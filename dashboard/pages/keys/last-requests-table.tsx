@@ -5,7 +5,7 @@ import { Ago, Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
-import { outcomeInWords } from "../../usage/series.ts";
+import { OutcomeBadge } from "../../components/state-badge.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
 
 /** Table of the newest stored verifications. A verification appears a few seconds after it happened. */
@@ -44,7 +44,9 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
               <td>
                 <Time atMs={timeMs} />
               </td>
-              <td title={outcome}>{outcomeInWords(outcome)}</td>
+              <td>
+                <OutcomeBadge outcome={outcome} />
+              </td>
               <td>
                 <code>{requestId}</code>
               </td>

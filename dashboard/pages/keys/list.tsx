@@ -150,6 +150,7 @@ const COLUMNS: readonly Column<FoundKey>[] = [
     id: "state",
     header: "State",
     width: "9rem",
+    inCard: "corner",
     cell: ({ enabled, expires, manager }) => (
       <>
         <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />{" "}

@@ -229,6 +229,7 @@ export function Matrix({
                       aria-label={`${permission.slug}, ${role.name}: ${wordsOf(isGranted, wanted)}`}
                       aria-readonly={why !== undefined || undefined}
                       title={why}
+                      aria-description={why}
                       style={{ left, width: COLUMN_PX, height: ROW_PX }}
                       onClick={() => {
                         if (why === undefined) onToggle(role, permission, isGranted);

@@ -96,13 +96,14 @@ function PolicyPage(): ReactNode {
           </section>
           <section aria-label="Propagation" className="policy-part">
             <h2>Propagation</h2>
-            <p className="muted">Age of each pod's data in seconds, since you opened this page.</p>
+            <p className="muted">Age of each pod's data since you opened this page.</p>
             {samples.length > 1 ? (
               <Plot
                 label={`Data age of the pods of ${data.name}`}
                 xs={xs}
+                unit="s"
                 series={series}
-                inWords={(value) => value.toLocaleString("en", { maximumFractionDigits: 2 })}
+                inWords={(value) => `${value.toLocaleString("en", { maximumFractionDigits: 2 })} s`}
               />
             ) : (
               <p>Waiting for the first reports …</p>

@@ -23,6 +23,7 @@ const COLUMNS: readonly Column<Policy>[] = [
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "8rem",
     cell: (policy) => {
       const { kind, word, why } = stateOf(policy.dataPlane);

@@ -18,6 +18,7 @@ const COLUMNS: readonly Column<Pod>[] = [
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "6rem",
     cell: ({ state, reason }) => (
       <Badge kind={STATES[state]} title={reason}>

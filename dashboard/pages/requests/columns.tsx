@@ -2,11 +2,9 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Named } from "../../api/use-names.ts";
 import { Time } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
-import { LimitBadge } from "../../components/state-badge.tsx";
+import { LimitBadge, OutcomeBadge } from "../../components/state-badge.tsx";
 import type { Column } from "../../components/table.tsx";
 import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
-import { outcomeInWords } from "../../usage/series.ts";
 
 type Names = ReadonlyMap<string, Named | undefined>;
 
@@ -52,12 +50,9 @@ export const verificationColumns = (
   {
     id: "outcome",
     header: "Outcome",
-    width: "9.5rem",
-    cell: ({ outcome }) => (
-      <Badge kind={outcome === "VALID" ? "good" : "bad"} title={outcome}>
-        {outcomeInWords(outcome)}
-      </Badge>
-    ),
+    width: "10rem",
+    inCard: "corner",
+    cell: ({ outcome }) => <OutcomeBadge outcome={outcome} />,
   },
   {
     id: "key",
@@ -99,7 +94,8 @@ export const ratelimitColumns = (namespaces: Names): readonly Column<RatelimitRo
   {
     id: "result",
     header: "Result",
-    width: "8rem",
+    width: "8.5rem",
+    inCard: "corner",
     cell: ({ passed }) => <LimitBadge passed={passed} />,
   },
   {

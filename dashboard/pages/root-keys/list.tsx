@@ -2,17 +2,19 @@ import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-route
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
 import { TimeOr } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { FilterMenu } from "../../components/filter-menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { chipOf } from "../../components/usage-selects.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
-import { findingText, nameOf, type RootKey } from "./root-key.ts";
+import { findingText, nameOf, type RootKey, stateWord } from "./root-key.ts";
 import { RootKeyDrawer } from "./root-key-drawer.tsx";
 import { type RootKeySearch, readSearch } from "./search.ts";
 import { inWords } from "./tuples.ts";
@@ -20,8 +22,6 @@ import "./root-keys.css";
 
 export const Route = createLazyRoute("/root-keys")({ component: RootKeysPage });
 const here = getRouteApi("/root-keys");
-
-const STATE_KIND = { active: "good", disabled: "warn", expired: "bad" } as const;
 
 // Columns of the list. The name is isolated, so that control characters in it cannot change the direction of the text around it.
 const COLUMNS: readonly Column<RootKey>[] = [
@@ -57,8 +57,9 @@ const COLUMNS: readonly Column<RootKey>[] = [
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "6rem",
-    cell: ({ state }) => <Badge kind={STATE_KIND[state]}>{state}</Badge>,
+    cell: ({ state }) => <StateOf state={stateWord(state)} />,
   },
   {
     id: "findings",
@@ -98,13 +99,25 @@ function RootKeysPage(): ReactNode {
     >
       <div className="root-key-filters">
         <SearchField label="Name, id or start contains" value={search ?? ""} onChange={(text) => set("search", text)} />
-        <Select
-          label="State"
-          value={state ?? "any"}
-          options={["any", "active", "disabled", "expired"].map((value) => ({ value, label: value }))}
-          onChange={(value) => set("state", value)}
-        />
-        <SearchField label="Environment" value={environment ?? ""} onChange={(text) => set("environment", text)} />
+        <FilterMenu
+          chips={[
+            ...chipOf("State", state && stateWord(state), () => set("state", undefined)),
+            ...chipOf("Environment", environment, () => set("environment", undefined)),
+          ]}
+        >
+          <Select
+            label="State"
+            value={state ?? "any"}
+            options={[
+              { value: "any", label: "Any" },
+              { value: "active", label: "Enabled" },
+              { value: "disabled", label: "Disabled" },
+              { value: "expired", label: "Expired" },
+            ]}
+            onChange={(value) => set("state", value)}
+          />
+          <SearchField label="Environment" value={environment ?? ""} onChange={(text) => set("environment", text)} />
+        </FilterMenu>
       </div>
       <Table
         label="Root keys"

@@ -2,15 +2,15 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import { FullTime, FullTimeOr } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
-import { findingText, nameOf, type RootKeyDetails } from "./root-key.ts";
+import { findingText, nameOf, type RootKeyDetails, stateWord } from "./root-key.ts";
 import { RotateRootKey } from "./rotate-root-key.tsx";
 import { inWords } from "./tuples.ts";
 import "./root-keys.css";
@@ -96,7 +96,7 @@ function Details({
         facts={[
           ["Id", <code key="id">{rootKey.rootKeyId}</code>],
           ["Start", <code key="start">{rootKey.start}…</code>],
-          ["State", <Badge key="state">{rootKey.state}</Badge>],
+          ["State", <StateOf key="state" state={stateWord(rootKey.state)} />],
           ["Environment", rootKey.environment ?? "none"],
           ["May", inWords(rootKey.permissions)],
           ["Created", <FullTime key="created" atMs={rootKey.createdAt} />],

@@ -11,6 +11,7 @@ import { Menu } from "../../components/menu.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
@@ -123,10 +124,11 @@ const columnsOf = ({
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "minmax(5.5rem, 1fr)",
     cell: ({ workspaceId, enabled }) => (
       <>
-        <Badge kind={enabled ? "good" : "warn"}>{enabled ? "enabled" : "disabled"}</Badge>{" "}
+        <StateOf state={enabled ? "enabled" : "disabled"} />{" "}
         {workspaceId === shownId && <Badge title="The workspace that this page shows.">current</Badge>}
       </>
     ),
@@ -148,6 +150,7 @@ const columnsOf = ({
   {
     id: "actions",
     header: "",
+    inCard: "corner",
     width: "5rem",
     cell: (workspace) => (
       <Menu

@@ -8,9 +8,9 @@ import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
-import { Plot } from "../../components/plot.tsx";
+import { bucketProps, Plot } from "../../components/plot.tsx";
 import { plotMarkAt } from "../../components/plot-marks.ts";
-import { durationText, exactText } from "../../components/time.ts";
+import { durationText, fullText } from "../../components/time.ts";
 import { TopTable } from "../../components/top-table.tsx";
 import { UsageOff } from "../../components/usage-off.tsx";
 import { Panel } from "../../components/usage-panel.tsx";
@@ -69,7 +69,7 @@ function UsagePage(): ReactNode {
       <Filters search={search} window={window} onChange={change} />
       <div className="usage-age muted">
         <span>
-          {exactText(window.fromMs)} to {exactText(window.toMs)}, by the {window.bucket}
+          {fullText(window.fromMs)} to {fullText(window.toMs)}, by the {window.bucket}
         </span>
         <span>
           asked <Ago atMs={nowMs} />
@@ -116,7 +116,7 @@ function UsagePage(): ReactNode {
           <Panel
             {...panel}
             title="Latency of verification"
-            about="50th, 95th and 99th percentile."
+            about="Of all verifications in a step, half take less than the median."
             response={hasLatency ? latency : NO_LATENCY}
             doing="Reading latencies"
           >
@@ -230,11 +230,14 @@ function Credits({
       endX={data.window.toMs}
       series={series}
       isStacked
+      {...bucketProps("credits", data.window.bucket)}
       heightPx={160}
       onZoom={onZoom}
     />
   );
 }
+
+const QUANTILE_WORDS = { p50: "median", p95: "95th percentile", p99: "99th percentile" } as const;
 
 function Latency({
   data,
@@ -247,7 +250,12 @@ function Latency({
     const read = latencySeries(data, window);
     return {
       times: read.times,
-      series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: plotMarkAt(place), values })),
+      series: read.series.map(({ name, values }, place) => ({
+        name,
+        label: QUANTILE_WORDS[name],
+        mark: plotMarkAt(place),
+        values,
+      })),
     };
   }, [data, window]);
   if (data.length === 0) return <p className="muted">No verifications in this period.</p>;
@@ -257,6 +265,8 @@ function Latency({
       xs={times}
       endX={window.toMs}
       series={series}
+      {...bucketProps("ms", window.bucket)}
+      unit="ms"
       heightPx={160}
       inWords={(ms) => `${ms.toLocaleString("en", { maximumFractionDigits: 2 })} ms`}
     />
