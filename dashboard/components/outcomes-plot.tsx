@@ -3,7 +3,7 @@ import { type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
 import { EmptyState } from "./empty-state.tsx";
 import { bucketProps, Plot } from "./plot.tsx";
 import { outcomeMark, type PlotSeries } from "./plot-marks.ts";
-import { fullText } from "./time.ts";
+import { fullText, unzonedText } from "./time.ts";
 
 /** Stacked chart of verifications over time by outcome. Buckets that are not counted yet are gaps. */
 export function OutcomesPlot({
@@ -12,6 +12,7 @@ export function OutcomesPlot({
   countedUntilMs,
   heightPx,
   onZoom,
+  empty,
 }: {
   /** Label of the chart, such as "Verifications of key billing by outcome". */
   label: string;
@@ -20,6 +21,8 @@ export function OutcomesPlot({
   countedUntilMs?: number | undefined;
   heightPx?: number;
   onZoom?: (fromMs: number, toMs: number) => void;
+  /** Action to show if there are no verifications. */
+  empty?: ReactNode;
 }): ReactNode {
   const series = useMemo(
     () =>
@@ -34,7 +37,15 @@ export function OutcomesPlot({
       ),
     [outcomes],
   );
-  if (series.length === 0) return <EmptyState title="No verifications in this period." />;
+  if (series.length === 0) {
+    return (
+      <EmptyState title="No verifications in this period.">
+        {empty ?? <p className="muted">What gates and the API verify appears here after a few seconds.</p>}
+      </EmptyState>
+    );
+  }
+  // The chart names the time zone unless its days are those of UTC.
+  const untilText = outcomes.window.bucket === "day" ? fullText : unzonedText;
   return (
     <Plot
       label={label}
@@ -47,7 +58,7 @@ export function OutcomesPlot({
         <span data-counted-until={countedUntilMs}>
           {countedUntilMs === undefined
             ? "It is unknown up to which time events are counted."
-            : `Counted until ${fullText(countedUntilMs)}; later events are not counted yet.`}
+            : `Counted until ${untilText(countedUntilMs)}; later events are not counted yet.`}
         </span>
       }
       {...(heightPx === undefined ? {} : { heightPx })}

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { isWhole, WHOLE_STEPS } from "../usage/series.ts";
 import { drawPattern, type PlotSeries } from "./plot-marks.ts";
 
 /*
@@ -102,13 +103,6 @@ const TIMES: uPlot.Axis.Values = [
   [60_000, "{HH}:{mm}", "\n{MMM} {D}, {YYYY}", null, "\n{MMM} {D}", null, null, null, 1],
   [1000, "{HH}:{mm}:{ss}", "\n{MMM} {D}, {YYYY}", null, "\n{MMM} {D}", null, null, null, 1],
 ];
-
-/** Distances between two ticks of an axis of integers. */
-const WHOLE_STEPS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((first) => first * 10 ** power)).flat();
-
-/** Returns whether all values are integers, such as counts, so that an axis has no tick at 0.5. */
-const isWhole = (drawn: CanvasProps["drawn"]): boolean =>
-  drawn.every((values) => values.every((value) => value === null || Number.isInteger(value)));
 
 interface Making {
   readonly element: HTMLElement;
@@ -229,14 +223,15 @@ function colorsOf(element: HTMLElement): (property: string) => string {
   };
 }
 
-/** Calls `changed` when the system or the person changes the theme. */
+/** Calls `changed` when the system or the person changes the theme, and when the page is printed, which is always light. */
 function watchTheme(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", changed);
+  const paper = matchMedia("print");
+  for (const media of [system, paper]) media.addEventListener("change", changed);
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   return () => {
-    system.removeEventListener("change", changed);
+    for (const media of [system, paper]) media.removeEventListener("change", changed);
     observer.disconnect();
   };
 }

@@ -46,6 +46,9 @@ export interface PlotProps {
   readonly foot?: ReactNode;
 }
 
+/** Returns the height of a chart with its legend and foot. */
+export const plotSpacePx = (heightPx = HEIGHT_PX): number => heightPx + 122;
+
 const numberText = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 3 });
 
 export function Plot(props: PlotProps): ReactNode {
@@ -150,7 +153,7 @@ export function Plot(props: PlotProps): ReactNode {
       </ul>
       <figcaption className="plot-foot muted">
         <span aria-live="polite" data-pointed={pointed}>
-          {pointed !== undefined ? pointedText(over, xs[pointed] ?? 0) : ABOUT[over]()}
+          {pointed !== undefined ? pointedText(over, xs[pointed] ?? 0) : aboutText(over, series)}
         </span>
         {foot}
         <span id={hintId} className="unseen">
@@ -198,11 +201,18 @@ export const bucketProps = (what: string, bucket: Bucket): Pick<PlotProps, "over
 
 /** Texts that name the time zone once per chart. */
 const ABOUT = {
-  time: () => `Totals; times are in ${zoneName()}.`,
-  utcDays: () => "Totals; days are UTC days.",
+  time: () => `times are in ${zoneName()}`,
+  utcDays: () => "days are UTC days",
   numbers: () => "",
 } as const;
 const HEADS = { time: () => `From (${zoneName()})`, utcDays: () => "UTC day", numbers: () => "At" } as const;
+
+/** Returns what the legend shows while no step is selected, and the time zone. */
+function aboutText(over: NonNullable<PlotProps["over"]>, series: readonly PlotSeries[]): string {
+  const parts = [series.some(({ total }) => total !== undefined) ? "totals" : "", ABOUT[over]()];
+  const text = parts.filter((part) => part !== "").join("; ");
+  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
 
 const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 

@@ -4,6 +4,7 @@ import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Pages } from "../api/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { Skeleton } from "./skeleton.tsx";
 import { TableFoot } from "./table-foot.tsx";
 import { countText } from "./uses.ts";
 import "./table.css";
@@ -30,6 +31,7 @@ export interface Column<T> {
 }
 
 const ROW_PX = 38;
+const SKELETON_ROWS = 8;
 /** Width of a table below which its rows are cards. */
 const CARDS_BELOW_PX = 600;
 /** Estimated height of a card, until it is measured: padding and title, and a line per further column. */
@@ -173,11 +175,7 @@ export function Table<T>({
             })}
           </div>
         </div>
-        {rows.length === 0 && isLoading && (
-          <p className="muted table-note" role="status">
-            Loading …
-          </p>
-        )}
+        {rows.length === 0 && isLoading && <Skeleton heightPx={SKELETON_ROWS * ROW_PX} hasRows />}
         {rows.length === 0 && !isLoading && error === null && <div className="table-note">{empty}</div>}
       </div>
       {error !== null && <ErrorNote error={error} doing={doing} again={again} />}

@@ -1,3 +1,5 @@
+import type { TimeWindow } from "../usage/buckets.ts";
+
 /* Formats times for display. The functions are pure: the caller passes the current time. */
 
 const UNITS = [
@@ -57,6 +59,7 @@ const DAY = { month: "short", day: "numeric" } as const;
 const FORMS = {
   full: { ...DAY, year: "numeric", ...SECONDS, timeZoneName: "short" },
   yearSeconds: { ...DAY, year: "numeric", ...SECONDS },
+  dateClock: { ...DAY, year: "numeric", ...CLOCK },
   date: { ...DAY, year: "numeric" },
   dayClock: { ...DAY, ...CLOCK },
   daySeconds: { ...DAY, ...SECONDS },
@@ -87,6 +90,17 @@ export const fullText = (atMs: number, zone?: string): string => inForm("full", 
 
 /** Formats a local time completely but for its zone, which stands elsewhere: "Nov 27, 2026, 14:05:09". */
 export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
+
+/**
+ * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". Days are counted in UTC, so a
+ * period of days is one of UTC days: "2026-11-01 to 2026-11-28, by the UTC day".
+ */
+export function windowText({ fromMs, toMs, bucket }: TimeWindow, zone = zoneName()): string {
+  const dayText = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
+  return bucket === "day"
+    ? `${dayText(fromMs)} to ${dayText(toMs - 1)}, by the UTC day`
+    : `${inForm("dateClock", fromMs, zone)} to ${inForm("dateClock", toMs, zone)} (${zone}), by the ${bucket}`;
+}
 
 /** Formats a local time for a list: "14:05:09" today, "Nov 27, 14:05" this year, otherwise "Nov 27, 2024". */
 export function shortText(atMs: number, nowMs: number, zone?: string): string {

@@ -2,12 +2,14 @@ import type { ReactNode } from "react";
 import { type UsageOf, useUsage } from "../api/use-usage.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { OutcomesPlot } from "./outcomes-plot.tsx";
+import { plotSpacePx } from "./plot.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 /** Reads and shows the verifications of the last 30 days by outcome. */
 export function UsagePlot({ of, label, heightPx }: { of: UsageOf; label: string; heightPx?: number }): ReactNode {
   const { outcomes, error, isLoading, countedUntilMs, again } = useUsage(of, "30d");
   if (error !== null) return <ErrorNote error={error} doing="Reading the usage" again={again} />;
-  if (outcomes === undefined) return <p className="muted">{isLoading ? "Loading …" : ""}</p>;
+  if (outcomes === undefined) return isLoading ? <Skeleton heightPx={plotSpacePx(heightPx)} /> : null;
   return (
     <OutcomesPlot
       label={label}

@@ -43,7 +43,7 @@ describe("plotted data", () => {
   test("chart data is sorted by x, with gaps for missing rows", () => {
     expect(plotted(rows, { x: "time", y: "n", by: "outcome" })).toEqual({
       xs: [Date.parse("2026-03-01"), Date.parse("2026-03-02")],
-      over: "utcDays",
+      over: "time",
       series: [
         { name: "EXPIRED", ys: [null, 4], total: 4 },
         { name: "VALID", ys: [1, 2], total: 3 },

@@ -59,7 +59,17 @@ function ApisPage(): ReactNode {
         onOpen={({ apiId }) => void navigate({ to: "/apis/$apiId", params: { apiId }, search: {} })}
         doing="Reading the APIs"
         empty={
-          <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`} />
+          <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`}>
+            {search === undefined ? (
+              <Button unusable={lacking} onClick={() => setOpened({ kind: "create" })}>
+                Create the first API
+              </Button>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
+          </EmptyState>
         }
       />
       {opened?.kind === "create" && <CreateApi onClose={close} />}

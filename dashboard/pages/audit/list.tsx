@@ -115,7 +115,11 @@ function AuditPage(): ReactNode {
         doing="Reading the audit log"
         empty={
           <EmptyState title={isFiltered ? "No entries match these filters." : "No changes yet."}>
-            {isFiltered && <Button onClick={() => set(NO_FILTERS)}>Remove the filters</Button>}
+            {isFiltered ? (
+              <Button onClick={() => set(NO_FILTERS)}>Remove the filters</Button>
+            ) : (
+              <p>Each change of an object, and each sign-in, appears here.</p>
+            )}
           </EmptyState>
         }
       />

@@ -6,9 +6,11 @@ import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
+import { plotSpacePx } from "../../components/plot.tsx";
 import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { totalsText } from "../../usage/series.ts";
-import { FirstSteps } from "./first-steps.tsx";
+import { FirstSteps, useFirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
 import "../../components/usage-panel.css";
 import "./home.css";
@@ -20,15 +22,19 @@ const POLICIES_SHOWN_MAX = 5;
 /** Policies whose rules are read for the list of rejections. */
 const REJECTING_POLICIES_MAX = 3;
 const RULES_SHOWN_MAX = 3;
+/** Height of the numbers of gates and the state of a policy. */
+const LIST_PX = 110;
 
 type Policy = Row<"admin.listPolicies">;
 
 function HomePage(): ReactNode {
   const policies = usePages("admin.listPolicies", {}, { everyMs: POLL_INTERVAL_MS });
+  const steps = useFirstSteps(policies.isLoading ? undefined : policies.rows.length > 0 || policies.error !== null);
   return (
     <Page title="Home" about="Gates, traffic and rejections of this workspace.">
-      <FirstSteps hasPolicy={policies.readAtMs === 0 ? undefined : policies.rows.length > 0} />
-      <div className="usage-panels">
+      {steps === undefined ? <Skeleton heightPx={plotSpacePx()} /> : <FirstSteps steps={steps} />}
+      {/* Hidden until it is known whether the first steps stand above, so that nothing jumps. */}
+      <div className="usage-panels" hidden={steps === undefined}>
         <Traffic />
         <section className="usage-panel" aria-labelledby="gates">
           <div className="usage-panel-head">
@@ -38,7 +44,7 @@ function HomePage(): ReactNode {
           {policies.error !== null && (
             <ErrorNote error={policies.error} doing="Reading the policies" again={policies.again} />
           )}
-          {policies.isLoading && <p className="muted">Loading …</p>}
+          {policies.isLoading && <Skeleton heightPx={LIST_PX} />}
           {policies.readAtMs > 0 && <Gates policies={policies.rows} hasMore={policies.hasMore} />}
         </section>
         <section className="usage-panel" aria-labelledby="rejections">
@@ -46,6 +52,7 @@ function HomePage(): ReactNode {
             <h2 id="rejections">Most rejections</h2>
             <Link to="/usage">Usage</Link>
           </div>
+          {policies.isLoading && <Skeleton heightPx={LIST_PX} />}
           {policies.readAtMs > 0 && <Rejections policies={policies.rows} />}
         </section>
       </div>
@@ -63,8 +70,7 @@ function Traffic(): ReactNode {
         {outcomes !== undefined && <span className="muted">{totalsText(outcomes)}</span>}
       </div>
       {usage.error !== null && <ErrorNote error={usage.error} doing="Reading usage" again={usage.again} />}
-      {/* As high as the chart that takes its place. */}
-      {usage.isLoading && <p className="muted home-plot-space">Loading …</p>}
+      {usage.isLoading && <Skeleton heightPx={plotSpacePx()} />}
       {outcomes !== undefined && (
         <OutcomesPlot
           label="Verifications of the last 24 hours by outcome"

@@ -10,6 +10,7 @@ import { Drawer } from "../../components/drawer.tsx";
 import { formatDuration } from "../../components/duration.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesText } from "../../components/uses.ts";
@@ -44,11 +45,7 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
       }
     >
       {error !== null && <ErrorNote error={error} doing="Reading the identity" again={() => void refetch()} />}
-      {data === undefined && error === null && (
-        <p className="muted" role="status">
-          Loading …
-        </p>
-      )}
+      {data === undefined && error === null && <Skeleton heightPx={320} hasRows />}
       {data !== undefined && (
         <>
           <DetailList

@@ -5,10 +5,13 @@ import { AgoOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { StateBadge } from "../../components/state-badge.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 
 const USAGE_HEIGHT_PX = 160;
+/** Height of a table of two keys. */
+const KEYS_PX = 90;
 
 /** Keys of an owner, newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {
@@ -19,7 +22,8 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
     <section>
       <h3>Keys</h3>
       {error !== null && <ErrorNote error={error} doing="Reading the keys" again={again} />}
-      {rows.length === 0 && error === null && <p className="muted">{isLoading ? "Loading …" : "None."}</p>}
+      {isLoading && <Skeleton heightPx={KEYS_PX} hasRows />}
+      {rows.length === 0 && error === null && !isLoading && <p className="muted">None.</p>}
       {rows.length > 0 && (
         <table className="counts">
           <thead>

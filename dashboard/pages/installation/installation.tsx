@@ -9,6 +9,7 @@ import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { factText, isTime, labelOf, PART_TITLES } from "./facts.ts";
 import "./installation.css";
 
@@ -45,7 +46,7 @@ function InstallationPage(): ReactNode {
           workspaces, who has this permission.
         </Notice>
       )}
-      {mayRead && isPending && error === null && <p className="muted">Checking each component …</p>}
+      {mayRead && isPending && error === null && <Skeleton heightPx={420} label="Checking each component …" />}
       {data !== undefined && (
         <>
           <p role="status">

@@ -101,7 +101,19 @@ function KeysPage(): ReactNode {
         rowId={({ keyId }) => keyId}
         onOpen={({ keyId }) => openKey(keyId)}
         doing="Searching the keys"
-        empty={<EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."} />}
+        empty={
+          <EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."}>
+            {isNarrowed ? (
+              <Button onClick={() => void navigate({ search: filters.api === undefined ? {} : { api: filters.api } })}>
+                Remove the filters
+              </Button>
+            ) : (
+              <Button unusable={lacking} onClick={() => setOpened("create")}>
+                Create the first key
+              </Button>
+            )}
+          </EmptyState>
+        }
       />
       {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
       {filters.api !== undefined && (

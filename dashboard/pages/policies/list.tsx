@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
 import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { lagText, stateOf } from "../../components/policy-words.ts";
@@ -107,7 +108,13 @@ function PoliciesPage(): ReactNode {
         doing="Reading the policies"
         empty={
           <EmptyState title={search === undefined ? "No policies yet." : `No policy name contains “${search}”.`}>
-            {search === undefined && <p>Apply an ApiKeyPolicy; its gates then appear here.</p>}
+            {search === undefined ? (
+              <p>Apply an ApiKeyPolicy; its gates then appear here.</p>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

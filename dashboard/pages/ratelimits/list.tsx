@@ -88,7 +88,18 @@ function NamespacesPage(): ReactNode {
         doing="Reading the namespaces"
         empty={
           <EmptyState title={search === undefined ? "No namespaces yet." : `No namespace contains “${search}”.`}>
-            {search === undefined && <p>A limit call or policy that names a missing namespace creates it.</p>}
+            {search === undefined ? (
+              <>
+                <p>A limit call or policy that names a missing namespace creates it.</p>
+                <Button unusable={lacking} onClick={() => setCreating(true)}>
+                  Create the first namespace
+                </Button>
+              </>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

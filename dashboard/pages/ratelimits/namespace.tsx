@@ -140,7 +140,18 @@ function NamespacePage(): ReactNode {
         doing="Reading the overrides"
         empty={
           <EmptyState title={search === undefined ? "No overrides." : `No override contains “${search}”.`}>
-            {search === undefined && <p>Every identifier has the limit that calls and policies specify.</p>}
+            {search === undefined ? (
+              <>
+                <p>Every identifier has the limit that calls and policies specify.</p>
+                <Button unusable={needs("ratelimit.*.set_override")} onClick={() => setOpen("new")}>
+                  Set the first override
+                </Button>
+              </>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from "react";
 import { useNow } from "../../api/use-now.ts";
 import { countedUntilOf, useUsageRows, useUsageState, windowWithin } from "../../api/use-usage.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { bucketProps, Plot } from "../../components/plot.tsx";
+import { bucketProps, Plot, plotSpacePx } from "../../components/plot.tsx";
 import { LIMIT_MARKS, type PlotSeries } from "../../components/plot-marks.ts";
 import { fullText } from "../../components/time.ts";
 import { TopTable } from "../../components/top-table.tsx";
@@ -57,6 +57,7 @@ export function NamespaceUsage({
       <Panel
         {...panel}
         title="Checks"
+        spacePx={plotSpacePx(160)}
         response={{ ...checks, data: overTime }}
         query={sql.checks}
         doing="Counting the checks"
@@ -111,7 +112,13 @@ function ChecksPlot({
     ],
     [data],
   );
-  if (data.passedTotal + data.refusedTotal === 0) return <EmptyState title="No checks in this period." />;
+  if (data.passedTotal + data.refusedTotal === 0) {
+    return (
+      <EmptyState title="No checks in this period.">
+        <p className="muted">What calls and policies check in this namespace appears here after a few seconds.</p>
+      </EmptyState>
+    );
+  }
   return (
     <Plot
       label="Checks of the namespace, passed and rejected"

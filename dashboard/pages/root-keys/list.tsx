@@ -128,7 +128,17 @@ function RootKeysPage(): ReactNode {
         onOpen={({ rootKeyId }) => set("rootKey", rootKeyId, false)}
         openId={rootKey}
         doing="Reading the root keys"
-        empty={<EmptyState title={isFiltered ? "No root keys match the filter." : "No root keys yet."} />}
+        empty={
+          <EmptyState title={isFiltered ? "No root keys match the filter." : "No root keys yet."}>
+            {isFiltered ? (
+              <Button onClick={() => void navigate({ search: {}, replace: true })}>Remove the filters</Button>
+            ) : (
+              <Button unusable={lacking} onClick={() => setIsCreating(true)}>
+                Create the first root key
+              </Button>
+            )}
+          </EmptyState>
+        }
       />
       {isCreating && <CreateRootKey onClose={() => setIsCreating(false)} />}
       {rootKey !== undefined && (

@@ -7,6 +7,7 @@ import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { StateOf } from "../../components/state-badge.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
@@ -31,7 +32,7 @@ export function RootKeyDrawer({
       {read.error !== null && (
         <ErrorNote error={read.error} doing="Reading the root key" again={() => void read.refetch()} />
       )}
-      {read.data === undefined && read.error === null && <p className="muted">Loading …</p>}
+      {read.data === undefined && read.error === null && <Skeleton heightPx={320} hasRows />}
       {read.data !== undefined && <Details rootKey={read.data} onOpen={onOpen} onClose={onClose} />}
     </Drawer>
   );

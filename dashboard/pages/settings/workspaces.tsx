@@ -71,7 +71,11 @@ function WorkspacesPage(): ReactNode {
             pages={pages}
             rowId={({ workspaceId }) => workspaceId}
             doing="Reading the workspaces"
-            empty={<EmptyState title={`No workspace has “${search ?? ""}” in its name or id.`} />}
+            empty={
+              <EmptyState title={`No workspace has “${search ?? ""}” in its name or id.`}>
+                <Button onClick={() => void navigate({ search: {}, replace: true })}>Clear the search</Button>
+              </EmptyState>
+            }
           />
         </>
       ) : (
