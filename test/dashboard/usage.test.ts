@@ -8,7 +8,7 @@ import type { VerificationEvent } from "../../edge/events/contract.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { aRatelimitEvent, aVerificationEvent } from "../builders/usage-event.ts";
 import { waitFor } from "../harness/wait.ts";
-import { expectPresentable } from "./accessible.ts";
+import { expectNoSideways, expectPresentable } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 import { storeUsage } from "./usage-events.ts";
 
@@ -398,7 +398,7 @@ test("usage page shows the data age and pauses polling in the background", async
   await context.clock.install();
   const page = await open("/usage?range=1h");
   await page
-    .getByText(/Counted until \d{4}-/)
+    .getByText(/Counted until \w+ \d+, \d{4},/)
     .first()
     .waitFor();
   await waitFor("the first answers", () => asked >= 3);
@@ -434,3 +434,55 @@ describe("the page", () => {
     });
   });
 });
+
+describe("on paper", () => {
+  test.override("timeZone", "Asia/Kathmandu");
+
+  test("printed usage report is light, complete and without buttons, in local time", async ({ open, seeded }) => {
+    expect(seeded.events.length).toBeGreaterThan(0);
+    const page = await open("/usage?range=24h&outcome=EXPIRED", { colorScheme: "dark" });
+    await page.getByRole("button", { name: "Remove the filter Outcome: expired" }).waitFor();
+    await page.locator(".plot-canvas canvas").first().waitFor();
+    await page.evaluate(() =>
+      Object.assign(globalThis, { print: () => document.body.setAttribute("data-printed", "") }),
+    );
+    await page.getByRole("button", { name: "Print" }).click();
+    expect(await page.locator("body").getAttribute("data-printed")).toBe("");
+    await page.getByText(/times are in Asia\/Kath?mandu/).first().waitFor();
+
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    // As wide as A4 between its margins.
+    await page.setViewportSize({ width: 688, height: 1000 });
+    const head = page.locator(".print-head");
+    await head.getByText(/^Workspace default$/).waitFor();
+    await head.getByText(/\d\d:45 to \w+ \d+, \d{4}, \d\d:45 \(Asia\/Kath?mandu\), by the hour$/).waitFor();
+    await head.getByText("Only outcome expired").waitFor();
+    await head.getByText(/^Report of .* GMT\+5:45$/).waitFor();
+    for (const away of ["button:visible", "nav:visible", "header.top:visible", "summary:visible"]) {
+      expect(await page.locator(away).count(), away).toBe(0);
+    }
+    await expectNoSideways(page);
+    const paper = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    expect(paper).toBe("rgb(255, 255, 255)");
+    await expect.poll(() => darkest(page)).toBeLessThan(120);
+    const pdf = await page.pdf({ format: "A4" });
+    expect(pdf.toString("latin1")).toMatch(/\/Count [1-4]\b/);
+    await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+    await page.getByRole("button", { name: "Print" }).waitFor();
+  });
+});
+
+/** The lowest brightness of opaque pixels beside the first chart, where the labels of its axis are: dark on paper, light in the dark theme. */
+const darkest = (page: Page): Promise<number> =>
+  page
+    .locator(".plot-canvas canvas")
+    .first()
+    .evaluate((element) => {
+      const canvas = element as HTMLCanvasElement;
+      const { data = [] } = canvas.getContext("2d")?.getImageData(0, 0, 50, canvas.height) ?? {};
+      let lowest = 255;
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] === 255) lowest = Math.min(lowest, data[at] ?? 255);
+      }
+      return lowest;
+    });
