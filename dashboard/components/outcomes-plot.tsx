@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo } from "react";
 import { type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
 import { EmptyState } from "./empty-state.tsx";
-import { bucketProps, Plot } from "./plot.tsx";
+import { bucketProps, Plot, plotSpacePx } from "./plot.tsx";
 import { outcomeMark, type PlotSeries } from "./plot-marks.ts";
 import { fullText, unzonedText } from "./time.ts";
 
@@ -39,9 +39,11 @@ export function OutcomesPlot({
   );
   if (series.length === 0) {
     return (
-      <EmptyState title="No verifications in this period.">
-        {empty ?? <p className="muted">What gates and the API verify appears here after a few seconds.</p>}
-      </EmptyState>
+      <div className="plot-empty" style={{ minHeight: plotSpacePx(heightPx) }}>
+        <EmptyState title="No verifications in this period.">
+          {empty ?? <p className="muted">What gates and the API verify appears here after a few seconds.</p>}
+        </EmptyState>
+      </div>
     );
   }
   // The chart names the time zone unless its days are those of UTC.

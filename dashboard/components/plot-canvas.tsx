@@ -100,8 +100,8 @@ const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
  */
 const TIMES: uPlot.Axis.Values = [
   [86_400_000, "{MMM} {D}", "\n{YYYY}", null, null, null, null, null, 1],
-  [60_000, "{HH}:{mm}", "\n{MMM} {D}, {YYYY}", null, "\n{MMM} {D}", null, null, null, 1],
-  [1000, "{HH}:{mm}:{ss}", "\n{MMM} {D}, {YYYY}", null, "\n{MMM} {D}", null, null, null, 1],
+  [60_000, "{HH}:{mm}", "\n{MMM} {D}", null, "\n{MMM} {D}", null, null, null, 1],
+  [1000, "{HH}:{mm}:{ss}", "\n{MMM} {D}", null, "\n{MMM} {D}", null, null, null, 1],
 ];
 
 interface Making {

@@ -448,7 +448,10 @@ describe("on paper", () => {
     );
     await page.getByRole("button", { name: "Print" }).click();
     expect(await page.locator("body").getAttribute("data-printed")).toBe("");
-    await page.getByText(/times are in Asia\/Kath?mandu/).first().waitFor();
+    await page
+      .getByText(/times are in Asia\/Kath?mandu/)
+      .first()
+      .waitFor();
 
     await page.emulateMedia({ media: "print", colorScheme: "dark" });
     // As wide as A4 between its margins.
