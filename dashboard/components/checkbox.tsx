@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
+import { useToast } from "./toast.tsx";
 import "./field.css";
 
 /** Checkbox with a label. `isMixed` shows that only some of the items that the checkbox covers are selected. */
@@ -8,7 +9,7 @@ export function Checkbox({
   onChange,
   hint,
   isMixed = false,
-  isDisabled = false,
+  unusable,
   isLabelUnseen = false,
 }: {
   label: ReactNode;
@@ -16,10 +17,13 @@ export function Checkbox({
   onChange: (isChecked: boolean) => void;
   hint?: ReactNode;
   isMixed?: boolean;
-  isDisabled?: boolean;
+  /** Reason why the checkbox is disabled. It stays in the Tab order, and says the reason when it is pressed, as a button does. */
+  unusable?: string | undefined;
   isLabelUnseen?: boolean;
 }): ReactNode {
   const id = useId();
+  const toast = useToast();
+  const described = [...(unusable === undefined ? [] : [`${id}-why`]), ...(hint === undefined ? [] : [`${id}-hint`])];
   const box = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (box.current !== null) box.current.indeterminate = isMixed;
@@ -31,14 +35,20 @@ export function Checkbox({
         id={id}
         type="checkbox"
         checked={isChecked}
-        disabled={isDisabled}
-        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
-        onChange={({ target }) => onChange(target.checked)}
+        aria-disabled={unusable !== undefined || undefined}
+        aria-describedby={described.length === 0 ? undefined : described.join(" ")}
+        title={unusable}
+        onChange={({ target }) => (unusable === undefined ? onChange(target.checked) : toast(unusable))}
       />
       <div>
         <label htmlFor={id} className={isLabelUnseen ? "unseen" : undefined}>
           {label}
         </label>
+        {unusable !== undefined && (
+          <span id={`${id}-why`} className="unseen">
+            {unusable}
+          </span>
+        )}
         {hint !== undefined && (
           <div id={`${id}-hint`} className="field-hint">
             {hint}

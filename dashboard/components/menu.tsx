@@ -1,5 +1,5 @@
 import { Menu as Base } from "@base-ui/react/menu";
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import "./button.css";
 import "./field.css";
 
@@ -24,6 +24,7 @@ export function Menu({
   children?: ReactNode;
   title?: string;
 }): ReactNode {
+  const id = useId();
   return (
     <Base.Root>
       <Base.Trigger className="button" title={title}>
@@ -33,15 +34,21 @@ export function Menu({
         <Base.Positioner className="positioner" sideOffset={4} align="end">
           <Base.Popup className="popup">
             {children}
-            {items.map((item) => (
+            {items.map((item, at) => (
               <Base.Item
                 key={item.label}
                 className={item.isDanger ? "popup-item popup-item-danger" : "popup-item"}
                 disabled={item.unusable !== undefined}
-                title={item.unusable}
+                aria-labelledby={`${id}-${at}`}
+                aria-describedby={item.unusable === undefined ? undefined : `${id}-${at}-why`}
                 onClick={item.onChoose}
               >
-                {item.label}
+                <span id={`${id}-${at}`}>{item.label}</span>
+                {item.unusable !== undefined && (
+                  <span id={`${id}-${at}-why`} className="popup-item-why">
+                    {item.unusable}
+                  </span>
+                )}
               </Base.Item>
             ))}
           </Base.Popup>

@@ -1,15 +1,9 @@
 import { type ReactNode, useMemo } from "react";
-import { OUTCOMES, type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
+import { type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
 import { EmptyState } from "./empty-state.tsx";
-import { Plot } from "./plot.tsx";
-import { type Mark, type PlotSeries, plotMarkAt } from "./plot-marks.ts";
-import { exactText } from "./time.ts";
-
-const PLACES = Object.keys(OUTCOMES);
-
-/** An outcome has the same color and pattern in every chart. */
-const markOf = (outcome: string): Mark =>
-  plotMarkAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
+import { bucketProps, Plot, plotSpacePx } from "./plot.tsx";
+import { outcomeMark, type PlotSeries } from "./plot-marks.ts";
+import { fullText, unzonedText } from "./time.ts";
 
 /** Stacked chart of verifications over time by outcome. Buckets that are not counted yet are gaps. */
 export function OutcomesPlot({
@@ -18,6 +12,7 @@ export function OutcomesPlot({
   countedUntilMs,
   heightPx,
   onZoom,
+  empty,
 }: {
   /** Label of the chart, such as "Verifications of key billing by outcome". */
   label: string;
@@ -26,6 +21,8 @@ export function OutcomesPlot({
   countedUntilMs?: number | undefined;
   heightPx?: number;
   onZoom?: (fromMs: number, toMs: number) => void;
+  /** Action to show if there are no verifications. */
+  empty?: ReactNode;
 }): ReactNode {
   const series = useMemo(
     () =>
@@ -33,14 +30,24 @@ export function OutcomesPlot({
         ({ outcome, counts, total }): PlotSeries => ({
           name: outcome,
           label: outcomeInWords(outcome),
-          mark: markOf(outcome),
+          mark: outcomeMark(outcome),
           values: counts,
           total,
         }),
       ),
     [outcomes],
   );
-  if (series.length === 0) return <EmptyState title="No verifications in this period." />;
+  if (series.length === 0) {
+    return (
+      <div className="plot-empty" style={{ minHeight: plotSpacePx(heightPx) }}>
+        <EmptyState title="No verifications in this period.">
+          {empty ?? <p className="muted">What gates and the API verify appears here after a few seconds.</p>}
+        </EmptyState>
+      </div>
+    );
+  }
+  // The chart names the time zone unless its days are those of UTC.
+  const untilText = outcomes.window.bucket === "day" ? fullText : unzonedText;
   return (
     <Plot
       label={label}
@@ -48,11 +55,12 @@ export function OutcomesPlot({
       endX={outcomes.window.toMs}
       series={series}
       isStacked
+      {...bucketProps("verifications", outcomes.window.bucket)}
       foot={
         <span data-counted-until={countedUntilMs}>
           {countedUntilMs === undefined
             ? "It is unknown up to which time events are counted."
-            : `Counted until ${exactText(countedUntilMs)}; later events are not counted yet.`}
+            : `Counted until ${untilText(countedUntilMs)}; later events are not counted yet.`}
         </span>
       }
       {...(heightPx === undefined ? {} : { heightPx })}

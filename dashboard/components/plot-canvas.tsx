@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { isWhole, WHOLE_STEPS } from "../usage/series.ts";
 import { drawPattern, type PlotSeries } from "./plot-marks.ts";
 
 /*
@@ -11,7 +12,8 @@ import { drawPattern, type PlotSeries } from "./plot-marks.ts";
 export interface CanvasProps {
   /** Values of the x axis, ascending: Unix ms or numbers. */
   readonly xs: readonly number[];
-  readonly isTime: boolean;
+  /** As of `PlotProps`. */
+  readonly over: "time" | "utcDays" | "numbers";
   /** End of the last step; set if each value covers a step. */
   readonly endX: number | undefined;
   readonly series: readonly PlotSeries[];
@@ -30,7 +32,7 @@ export interface CanvasProps {
 const DRAG_PX_MIN = 6;
 
 export function PlotCanvas(props: CanvasProps): ReactNode {
-  const { xs, isTime, endX, series, drawn, isStacked, heightPx, keyed, chosen } = props;
+  const { xs, over, endX, series, drawn, isStacked, heightPx, keyed, chosen } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const wasChosen = useRef(false);
@@ -46,7 +48,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
       plot.current?.destroy();
       const width = Math.max(120, element.clientWidth);
       plot.current = new uPlot(
-        optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, latest }),
+        optionsOf({ element, width, heightPx, over, isStacked, series, endX, isWhole: isWhole(drawn), latest }),
         data,
         element,
       );
@@ -64,7 +66,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [xs, isTime, endX, series, drawn, isStacked, heightPx]);
+  }, [xs, over, endX, series, drawn, isStacked, heightPx]);
 
   useEffect(() => {
     const current = plot.current;
@@ -97,23 +99,26 @@ const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
  * ticks at which a year or a day begins.
  */
 const TIMES: uPlot.Axis.Values = [
-  [86_400_000, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
-  [60_000, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
-  [1000, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [86_400_000, "{MMM} {D}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60_000, "{HH}:{mm}", "\n{MMM} {D}", null, "\n{MMM} {D}", null, null, null, 1],
+  [1000, "{HH}:{mm}:{ss}", "\n{MMM} {D}", null, "\n{MMM} {D}", null, null, null, 1],
 ];
 
 interface Making {
   readonly element: HTMLElement;
   readonly width: number;
   readonly heightPx: number;
-  readonly isTime: boolean;
+  /** As of `PlotProps`. */
+  readonly over: "time" | "utcDays" | "numbers";
   readonly isStacked: boolean;
   readonly series: readonly PlotSeries[];
   readonly endX: number | undefined;
+  readonly isWhole: boolean;
   readonly latest: { readonly current: CanvasProps };
 }
 
-function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, latest }: Making): uPlot.Options {
+function optionsOf(making: Making): uPlot.Options {
+  const { element, width, heightPx, over, isStacked, series, endX, latest } = making;
   const color = colorsOf(element);
   const [text, line] = [color("--muted"), color("--line")];
   const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
@@ -125,7 +130,7 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
     width,
     height: heightPx,
     ms: 1,
-    tzDate: (ms) => uPlot.tzDate(new Date(ms), "Etc/UTC"),
+    tzDate: (ms) => (over === "utcDays" ? uPlot.tzDate(new Date(ms), "Etc/UTC") : new Date(ms)),
     legend: { show: false },
     cursor: {
       y: false,
@@ -138,12 +143,17 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
       },
     },
     scales: {
-      x: { time: isTime },
-      y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1e-9, (max ?? 1) * 1.05)] },
+      x: { time: over !== "numbers" },
+      y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(making.isWhole ? 1 : 1e-9, (max ?? 1) * 1.05)] },
     },
     axes: [
-      isTime ? { ...axis, values: TIMES } : axis,
-      { ...axis, size: 56, values: (_, values) => values.map((value) => shortNumber(value)) },
+      over === "numbers" ? axis : { ...axis, values: TIMES },
+      {
+        ...axis,
+        size: 56,
+        values: (_, values) => values.map((value) => shortNumber(value)),
+        ...(making.isWhole ? { incrs: WHOLE_STEPS } : {}),
+      },
     ],
     series: [
       {},
@@ -213,14 +223,15 @@ function colorsOf(element: HTMLElement): (property: string) => string {
   };
 }
 
-/** Calls `changed` when the system or the person changes the theme. */
+/** Calls `changed` when the system or the person changes the theme, and when the page is printed, which is always light. */
 function watchTheme(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", changed);
+  const paper = matchMedia("print");
+  for (const media of [system, paper]) media.addEventListener("change", changed);
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   return () => {
-    system.removeEventListener("change", changed);
+    for (const media of [system, paper]) media.removeEventListener("change", changed);
     observer.disconnect();
   };
 }

@@ -1,3 +1,6 @@
+import type { Code } from "../../core/verification/codes.ts";
+import { OUTCOMES } from "../usage/series.ts";
+
 /*
  * Colors and patterns of the series of a plot. Patterns keep series apart for color-blind people and in print. plot.css has the same
  * patterns, by the same numbers, for the legend.
@@ -34,11 +37,35 @@ const DASHES: readonly (readonly number[])[] = [
   [4, 2, 1, 2],
 ];
 
-export const MARKS: readonly Mark[] = [1, 3, 5, 6, 2, 7, 4, 1].map((series, pattern) => ({
+const markOf = (series: number, pattern: number): Mark => ({
   color: `--series-${series}`,
   pattern,
   dash: DASHES[pattern] ?? [],
-}));
+});
+
+export const MARKS: readonly Mark[] = [1, 3, 5, 6, 8, 7, 4, 2].map(markOf);
+
+/** Colors of outcomes. They are those of the badges: green is valid, red is over a limit, gray is disabled, amber is expired. */
+const OUTCOME_COLORS: Readonly<Record<Code, number>> = {
+  VALID: 4,
+  RATE_LIMITED: 2,
+  USAGE_EXCEEDED: 5,
+  INSUFFICIENT_PERMISSIONS: 6,
+  FORBIDDEN: 8,
+  DISABLED: 7,
+  EXPIRED: 3,
+  NOT_FOUND: 1,
+};
+const OUTCOME_NAMES = Object.keys(OUTCOMES);
+
+/** Returns the style of an outcome, which is the same in every chart and badge. One that this release does not know has the last style. */
+export function outcomeMark(outcome: string): Mark {
+  const known = Object.hasOwn(OUTCOME_COLORS, outcome) ? (outcome as Code) : "NOT_FOUND";
+  return markOf(OUTCOME_COLORS[known], OUTCOME_NAMES.indexOf(known));
+}
+
+/** Styles of requests that were within a rate limit, and over it. */
+export const LIMIT_MARKS = { within: markOf(4, 0), over: markOf(2, 1) } as const;
 
 /** Returns the style of the series at an index; styles repeat after the last one. */
 export const plotMarkAt = (place: number): Mark => MARKS[place % MARKS.length] as Mark;

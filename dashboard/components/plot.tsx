@@ -8,10 +8,11 @@ import {
   useMemo,
   useState,
 } from "react";
+import type { Bucket } from "../usage/buckets.ts";
 import { stacked } from "../usage/series.ts";
 import "./plot.css";
 import type { PlotSeries } from "./plot-marks.ts";
-import { exactText } from "./time.ts";
+import { fullText, unzonedText, zoneName } from "./time.ts";
 
 /*
  * Plot of one or more series over time or over numbers: the chart, a legend with totals, the values under the pointer, and all values as a
@@ -26,12 +27,18 @@ export interface PlotProps {
   /** Label for screen readers, such as "Verifications of key billing by outcome". */
   readonly label: string;
   readonly xs: readonly number[];
-  readonly isTime?: boolean;
+  /**
+   * What `xs` are: times, which are shown in the time zone of the browser; starts of UTC days, which are counted in UTC and so shown as such;
+   * or numbers.
+   */
+  readonly over?: "time" | "utcDays" | "numbers";
   /** End of the last step; set if each value covers a step, such as the count of an hour. */
   readonly endX?: number;
   readonly series: readonly PlotSeries[];
   readonly isStacked?: boolean;
   readonly heightPx?: number;
+  /** Unit of the values, such as "verifications per hour". */
+  readonly unit?: string;
   /** Formats a value as text, such as "3.5 ms". */
   readonly inWords?: (value: number) => string;
   readonly onZoom?: (fromX: number, toX: number) => void;
@@ -39,10 +46,13 @@ export interface PlotProps {
   readonly foot?: ReactNode;
 }
 
+/** Returns the height of a chart with its legend and foot. */
+export const plotSpacePx = (heightPx = HEIGHT_PX): number => heightPx + 122;
+
 const numberText = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 3 });
 
 export function Plot(props: PlotProps): ReactNode {
-  const { label, xs, isTime = true, endX, series, isStacked = false, heightPx = HEIGHT_PX, onZoom, foot } = props;
+  const { label, xs, over = "time", unit, endX, series, isStacked = false, heightPx = HEIGHT_PX, onZoom, foot } = props;
   const inWords = props.inWords ?? numberText;
   const hintId = useId();
   const [keyed, setKeyed] = useState<number>();
@@ -62,7 +72,7 @@ export function Plot(props: PlotProps): ReactNode {
   const xText = (place: number): string => {
     const x = xs[place];
     if (x === undefined) return "";
-    return isTime ? exactText(x) : numberText(x);
+    return over === "numbers" ? numberText(x) : over === "utcDays" ? dayText(x) : unzonedText(x);
   };
   const endOf = (place: number): number => xs[place + 1] ?? endX ?? xs[place] ?? 0;
 
@@ -102,10 +112,15 @@ export function Plot(props: PlotProps): ReactNode {
           setKeyed(undefined);
         }}
       >
+        {unit !== undefined && (
+          <p className="plot-unit muted" aria-hidden="true">
+            {unit}
+          </p>
+        )}
         <Suspense fallback={<p className="muted">Drawing …</p>}>
           <PlotCanvas
             xs={xs}
-            isTime={isTime}
+            over={over}
             endX={endX}
             series={series}
             drawn={drawn}
@@ -138,9 +153,7 @@ export function Plot(props: PlotProps): ReactNode {
       </ul>
       <figcaption className="plot-foot muted">
         <span aria-live="polite" data-pointed={pointed}>
-          {pointed === undefined
-            ? isTime && "Totals; times are in UTC."
-            : `${xText(pointed)}${isTime ? ` (${localText(xs[pointed] ?? 0)})` : ""}`}
+          {pointed !== undefined ? pointedText(over, xs[pointed] ?? 0) : aboutText(over, series)}
         </span>
         {foot}
         <span id={hintId} className="unseen">
@@ -156,7 +169,7 @@ export function Plot(props: PlotProps): ReactNode {
             <table>
               <thead>
                 <tr>
-                  <th scope="col">{isTime ? "From" : "At"}</th>
+                  <th scope="col">{HEADS[over]()}</th>
                   {series.map(({ name, label: text }) => (
                     <th key={name} scope="col">
                       {text}
@@ -182,6 +195,26 @@ export function Plot(props: PlotProps): ReactNode {
   );
 }
 
-/** Formats a time in the browser's time zone. */
-const localText = (ms: number): string =>
-  `${new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })} local`;
+/** Returns the properties of a chart that counts `what` in buckets of time. */
+export const bucketProps = (what: string, bucket: Bucket): Pick<PlotProps, "over" | "unit"> =>
+  bucket === "day" ? { over: "utcDays", unit: `${what} per UTC day` } : { over: "time", unit: `${what} per ${bucket}` };
+
+/** Texts that name the time zone once per chart. */
+const ABOUT = {
+  time: () => `times are in ${zoneName()}`,
+  utcDays: () => "days are UTC days",
+  numbers: () => "",
+} as const;
+const HEADS = { time: () => `From (${zoneName()})`, utcDays: () => "UTC day", numbers: () => "At" } as const;
+
+/** Returns what the legend shows while no step is selected, and the time zone. */
+function aboutText(over: NonNullable<PlotProps["over"]>, series: readonly PlotSeries[]): string {
+  const parts = [series.some(({ total }) => total !== undefined) ? "totals" : "", ABOUT[over]()];
+  const text = parts.filter((part) => part !== "").join("; ");
+  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+const pointedText = (over: NonNullable<PlotProps["over"]>, x: number): string =>
+  over === "numbers" ? numberText(x) : over === "utcDays" ? `${dayText(x)}, UTC day` : fullText(x);

@@ -86,7 +86,7 @@ describe("state of the pods of a policy", () => {
     { dataPlane: all, word: "in effect" },
     { dataPlane: { ...all, silent: 1 }, word: "silent" },
     { dataPlane: { ...all, pods: 0, updated: 0, silent: 1 }, word: "silent" },
-    { dataPlane: { ...all, silent: 1, expired: 1 }, word: "expired" },
+    { dataPlane: { ...all, silent: 1, expired: 1 }, word: "stale, denied" },
     { dataPlane: { ...all, silent: 1, behind: 1 }, word: "silent" },
     { dataPlane: { ...all, behind: 1, stale: 1 }, word: "behind" },
   ])("worst state is $word", ({ dataPlane, word }) => expect(stateOf(dataPlane).word).toBe(word));

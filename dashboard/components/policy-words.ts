@@ -31,7 +31,7 @@ export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (expired > 0)
     return {
       kind: "bad",
-      word: "expired",
+      word: "stale, denied",
       why: `${podsText(expired)} deny all requests, because their data is too old.`,
     };
   if (silent > 0)

@@ -4,6 +4,7 @@ import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Pages } from "../api/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { Skeleton } from "./skeleton.tsx";
 import { TableFoot } from "./table-foot.tsx";
 import type { Selection } from "./use-selection.ts";
 import { countText } from "./uses.ts";
@@ -22,14 +23,26 @@ export interface Column<T> {
   /** Width as a CSS grid track: `minmax(8rem, 2fr)`, `6rem`. */
   readonly width: string;
   readonly isNumber?: boolean;
-  /** Minimum table width in px at which the column is shown; the details of a row always show its value. */
+  /** Minimum table width in px at which the column is shown; the details of a row always show its value, and so do cards. */
   readonly fromPx?: number;
+  /**
+   * Where the card of a row on a phone shows the cell: as its title, which is the first column if no other is, at its upper right as a state,
+   * or before the title as a control. Other cells follow below with their header.
+   */
+  readonly inCard?: "title" | "corner" | "start";
 }
 
 /** Column of the checkboxes. */
 const CHECK_TRACK = "1.5rem";
 const ROW_PX = 38;
+const SKELETON_ROWS = 8;
+/** Width of a table below which its rows are cards. */
+const CARDS_BELOW_PX = 600;
+/** Estimated height of a card, until it is measured: padding and title, and a line per further column. */
+const cardPx = (columns: number): number => 46 + 22 * columns;
 const OVERSCAN = 12;
+/** Cards are a multiple of a row in height. */
+const OVERSCAN_CARDS = 4;
 /** Number of rows before the end of the loaded rows at which the next page is requested. */
 const AHEAD = 30;
 
@@ -72,8 +85,13 @@ export function Table<T>({
   const { rows, isLoading, hasMore, error, readMore, again } = pages;
   const scroller = useRef<HTMLDivElement>(null);
   const widthPx = useWidth(scroller);
-  const shown = useMemo(() => columns.filter(({ fromPx = 0 }) => widthPx >= fromPx), [columns, widthPx]);
-  const tracks = [...(selection === undefined ? [] : [CHECK_TRACK]), ...shown.map(({ width }) => width)].join(" ");
+  const isCards = widthPx > 0 && widthPx < CARDS_BELOW_PX;
+  const shown = useMemo(
+    () => (isCards ? inCards(columns) : columns.filter(({ fromPx = 0 }) => widthPx >= fromPx)),
+    [columns, widthPx, isCards],
+  );
+  const checkTrack = selection === undefined ? [] : [CHECK_TRACK];
+  const tracks = isCards ? "" : [...checkTrack, ...shown.map(({ width }) => width)].join(" ");
   const [active, setActive] = useState(0);
   const tabStop = Math.min(active, Math.max(0, rows.length - 1));
   const virtualizer = useVirtualizer({
@@ -84,9 +102,11 @@ export function Table<T>({
       return seen.includes(tabStop) || rows.length === 0 ? seen : [...seen, tabStop].sort((a, b) => a - b);
     },
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
-    overscan: OVERSCAN,
+    estimateSize: () => (isCards ? cardPx(shown.filter(({ inCard }) => inCard === undefined).length) : ROW_PX),
+    overscan: isCards ? OVERSCAN_CARDS : OVERSCAN,
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was measured of rows is not true of cards, and the reverse.
+  useLayoutEffect(() => virtualizer.measure(), [virtualizer, isCards]);
   const items = virtualizer.getVirtualItems();
   const lastSeen = virtualizer.range?.endIndex ?? 0;
   useEffect(() => {
@@ -106,7 +126,8 @@ export function Table<T>({
     const index = rowIndexOf(event.target);
     // Ignores keys that are pressed inside a button of the row, because the button handles them.
     if (index === undefined || !(event.target as Element).matches("[role=row]")) return;
-    const page = Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX) - 2;
+    const rowPx = virtualizer.getTotalSize() / Math.max(1, rows.length);
+    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / rowPx) - (isCards ? 1 : 2));
     const to = {
       ArrowDown: index + 1,
       ArrowUp: index - 1,
@@ -137,7 +158,7 @@ export function Table<T>({
   }, [selectedCount]);
 
   return (
-    <div className="table">
+    <div className={isCards ? "table table-cards" : "table"}>
       {selectionBar}
       <div className="table-scroller" ref={scroller}>
         <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : rows.length + 1} aria-busy={isLoading}>
@@ -191,6 +212,7 @@ export function Table<T>({
                   startPx={start}
                   columns={shown}
                   tracks={tracks}
+                  measure={isCards ? virtualizer.measureElement : undefined}
                   isOpenable={onOpen !== undefined}
                   isOpen={openId === id}
                   isTabStop={index === tabStop}
@@ -201,11 +223,7 @@ export function Table<T>({
             })}
           </div>
         </div>
-        {rows.length === 0 && isLoading && (
-          <p className="muted table-note" role="status">
-            Loading …
-          </p>
-        )}
+        {rows.length === 0 && isLoading && <Skeleton heightPx={SKELETON_ROWS * ROW_PX} hasRows />}
         {rows.length === 0 && !isLoading && error === null && <div className="table-note">{empty}</div>}
       </div>
       {error !== null && <ErrorNote error={error} doing={doing} again={again} />}
@@ -220,6 +238,8 @@ interface TableRowProps<T> {
   readonly startPx: number;
   readonly columns: readonly Column<T>[];
   readonly tracks: string;
+  /** Measures a card. A row has the height that the style sheet gives it. */
+  readonly measure: ((element: HTMLElement | null) => void) | undefined;
   readonly isOpenable: boolean;
   readonly isOpen: boolean;
   readonly isTabStop: boolean;
@@ -232,9 +252,11 @@ interface TableRowProps<T> {
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>(props: TableRowProps<T>): ReactNode {
-  const { row, index, startPx, columns, tracks, isOpenable, isOpen, isTabStop, checkLabel, isSelected } = props;
+  const { row, index, startPx, columns, tracks, measure } = props;
+  const { isOpenable, isOpen, isTabStop, checkLabel, isSelected } = props;
   return (
     <div
+      ref={measure}
       role="row"
       className={`table-row${isOpenable ? " table-row-open" : ""}${isSelected ? " table-row-selected" : ""}`}
       data-index={index}
@@ -245,7 +267,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
       style={{ gridTemplateColumns: tracks, transform: `translateY(${startPx}px)` }}
     >
       {checkLabel !== undefined && (
-        <div role="cell" className="table-check">
+        <div role="cell" className="table-check" data-in-card="start">
           <input
             type="checkbox"
             aria-label={checkLabel}
@@ -256,13 +278,27 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
           />
         </div>
       )}
-      {columns.map(({ id, cell, isNumber }) => (
-        <div key={id} role="cell" className={isNumber ? "cut number" : "cut"}>
+      {columns.map(({ id, header, cell, isNumber, inCard }) => (
+        <div
+          key={id}
+          role="cell"
+          className={isNumber ? "cut number" : "cut"}
+          // The style sheet shows the header beside the value of a card.
+          data-label={header}
+          data-in-card={inCard}
+        >
           {cell(row)}
         </div>
       ))}
     </div>
   );
+}
+
+/** Returns all columns, one of which is the title. */
+function inCards<T>(columns: readonly Column<T>[]): readonly Column<T>[] {
+  if (columns.some(({ inCard }) => inCard === "title")) return columns;
+  const first = columns.findIndex(({ inCard }) => inCard === undefined);
+  return columns.map((column, at) => (at === first ? { ...column, inCard: "title" } : column));
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { TimeWindow } from "../usage/buckets.ts";
+
 /* Formats times for display. The functions are pure: the caller passes the current time. */
 
 const UNITS = [
@@ -45,16 +47,103 @@ export const endOfDays = (days: number, nowMs: number): number => nowMs - (nowMs
 /** Formats a time as `2026-03-01 14:05:09 UTC`, which is the same for every reader and sorts as text. */
 export const exactText = (atMs: number): string => `${new Date(atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
-const HOURS = { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
-
-/** Formats a time in the time zone of the browser: "14:05:09.120", or "Nov 27, 14:05:09" on another day than now. */
-export function localText(atMs: number, nowMs: number): string {
-  const [at, now] = [new Date(atMs), new Date(nowMs)];
-  return at.toDateString() === now.toDateString()
-    ? at.toLocaleTimeString("en", { ...HOURS, fractionalSecondDigits: 3 })
-    : at.toLocaleString("en", { ...HOURS, month: "short", day: "numeric" });
-}
-
 /** Formats a time with milliseconds: `2026-03-01 14:05:09.120 UTC`. */
 export const preciseText = (atMs: number): string =>
   new Date(atMs).toISOString().replace("T", " ").replace("Z", " UTC");
+
+/*
+ * Local times. `zone` is the name of a time zone, and the zone of the browser if omitted.
+ */
+
+const CLOCK = { hourCycle: "h23", hour: "2-digit", minute: "2-digit" } as const;
+const SECONDS = { ...CLOCK, second: "2-digit" } as const;
+const DAY = { month: "short", day: "numeric" } as const;
+
+const FORMS = {
+  full: { ...DAY, year: "numeric", ...SECONDS, timeZoneName: "short" },
+  yearSeconds: { ...DAY, year: "numeric", ...SECONDS },
+  dateClock: { ...DAY, year: "numeric", ...CLOCK },
+  date: { ...DAY, year: "numeric" },
+  dayClock: { ...DAY, ...CLOCK },
+  daySeconds: { ...DAY, ...SECONDS },
+  seconds: SECONDS,
+  precise: { ...SECONDS, fractionalSecondDigits: 3 },
+  parts: { year: "numeric", month: "2-digit", day: "2-digit", ...SECONDS },
+} as const satisfies Readonly<Record<string, Intl.DateTimeFormatOptions>>;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Returns a format, which is made once: making one takes longer than formatting a hundred times. */
+function formatOf(form: keyof typeof FORMS, zone: string | undefined): Intl.DateTimeFormat {
+  const name = `${form} ${zone}`;
+  const known = formats.get(name);
+  if (known !== undefined) return known;
+  const made = new Intl.DateTimeFormat("en-US", { ...FORMS[form], timeZone: zone });
+  formats.set(name, made);
+  return made;
+}
+
+const inForm = (form: keyof typeof FORMS, atMs: number, zone?: string): string => formatOf(form, zone).format(atMs);
+
+/** Returns the name of the browser's time zone, such as "Asia/Kathmandu". */
+export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Formats a local time completely: "Nov 27, 2026, 14:05:09 GMT+5:45". */
+export const fullText = (atMs: number, zone?: string): string => inForm("full", atMs, zone);
+
+/** Formats a local time completely but for its zone, which stands elsewhere: "Nov 27, 2026, 14:05:09". */
+export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
+
+/**
+ * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". Days are counted in UTC, so a
+ * period of days is one of UTC days: "2026-11-01 to 2026-11-28, by the UTC day".
+ */
+export function windowText({ fromMs, toMs, bucket }: TimeWindow, zone = zoneName()): string {
+  const dayText = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
+  return bucket === "day"
+    ? `${dayText(fromMs)} to ${dayText(toMs - 1)}, by the UTC day`
+    : `${inForm("dateClock", fromMs, zone)} to ${inForm("dateClock", toMs, zone)} (${zone}), by the ${bucket}`;
+}
+
+/** Formats a local time for a list: "14:05:09" today, "Nov 27, 14:05" this year, otherwise "Nov 27, 2024". */
+export function shortText(atMs: number, nowMs: number, zone?: string): string {
+  const [date, today] = [inForm("date", atMs, zone), inForm("date", nowMs, zone)];
+  if (date === today) return inForm("seconds", atMs, zone);
+  return date.slice(-4) === today.slice(-4) ? inForm("dayClock", atMs, zone) : date;
+}
+
+/** Formats a local time for a log: "14:05:09.120", or "Nov 27, 14:05:09" on another day than now. */
+export const logText = (atMs: number, nowMs: number, zone?: string): string =>
+  inForm(inForm("date", atMs, zone) === inForm("date", nowMs, zone) ? "precise" : "daySeconds", atMs, zone);
+
+/** Returns the local date and clock as if they were UTC, Unix ms without its milliseconds. */
+function wallMs(atMs: number, zone?: string): number {
+  const parts = new Map(
+    formatOf("parts", zone)
+      .formatToParts(atMs)
+      .map(({ type, value }) => [type, value]),
+  );
+  const [year, month, day, hour, minute, second] = (["year", "month", "day", "hour", "minute", "second"] as const).map(
+    (type) => Number(parts.get(type)),
+  ) as [number, number, number, number, number, number];
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}
+
+/** Formats a time to the minute for `<input type="datetime-local">`, which has no time zone. */
+export const localInput = (atMs: number, zone?: string): string =>
+  new Date(wallMs(atMs, zone)).toISOString().slice(0, 16);
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Reads the text of `<input type="datetime-local">`. The clock skips a time when summer time begins ("skipped"), and shows it twice when
+ * summer time ends: then it is the first of the two.
+ */
+export function readLocalInput(text: string, zone?: string): number | "skipped" | undefined {
+  const wall = Date.parse(`${text}Z`);
+  if (Number.isNaN(wall)) return undefined;
+  const found = [wall - DAY_MS, wall + DAY_MS]
+    .map((near) => wall - (wallMs(near, zone) - near))
+    .filter((atMs) => wallMs(atMs, zone) === wall);
+  return found.length === 0 ? "skipped" : Math.min(...found);
+}

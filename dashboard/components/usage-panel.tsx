@@ -4,6 +4,7 @@ import type { ApiError } from "../api/api-error.ts";
 import { fragmentOf } from "../usage/sql-fragment.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { Skeleton } from "./skeleton.tsx";
 import "./usage-panel.css";
 
 /** Panel of one chart: its title, the chart or the error, and the query. */
@@ -11,6 +12,7 @@ export function Panel<T>({
   title,
   about,
   isWide = false,
+  spacePx = 200,
   response,
   query,
   doing,
@@ -21,6 +23,8 @@ export function Panel<T>({
   title: string;
   about?: ReactNode;
   isWide?: boolean;
+  /** Height of the content, which is kept free while it is loaded. */
+  spacePx?: number;
   response: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
   /** SQL text of the query. */
   query?: string;
@@ -44,11 +48,7 @@ export function Panel<T>({
       </div>
       {error !== null && !isReportedAbove && <ErrorNote error={error} doing={doing} again={again} />}
       {error !== null && isReportedAbove && <p className="muted">Not available: see above.</p>}
-      {data === undefined && error === null && (
-        <p className="muted" role="status">
-          {doing} …
-        </p>
-      )}
+      {data === undefined && error === null && <Skeleton heightPx={spacePx} label={`${doing} …`} />}
       {data !== undefined && error === null && children(data)}
       {query !== undefined && <SqlOf sql={query} title={title} />}
     </section>

@@ -1,9 +1,10 @@
 import type { ReactNode } from "react";
 import { useRead } from "../api/queries.ts";
-import { PRESET_NAMES, type Preset, type Range, wordsOfPreset } from "../usage/buckets.ts";
 import { OUTCOMES, outcomeInWords } from "../usage/series.ts";
 import { Button } from "./button.tsx";
+import type { FilterChip } from "./filter-menu.tsx";
 import { Select } from "./select.tsx";
+import "./usage-panel.css";
 
 /* Filters that pages about usage share. The value is a parameter of the address, so it may be one that the list does not have. */
 
@@ -71,10 +72,35 @@ export function OutcomeSelect(props: FilterProps): ReactNode {
 }
 
 /** Buttons for the preset time ranges. */
-export function RangeButtons({ range, onChange }: { range: Range; onChange: (range: Preset) => void }): ReactNode {
-  return PRESET_NAMES.map((preset) => (
-    <Button key={preset} aria-pressed={range === preset} title={wordsOfPreset(preset)} onClick={() => onChange(preset)}>
-      {preset}
-    </Button>
-  ));
+export function RangeButtons<Name extends string>({
+  names,
+  wordsOf,
+  range,
+  onChange,
+  children,
+}: {
+  names: readonly Name[];
+  /** Returns a range in words, such as "the last hour". */
+  wordsOf: (name: Name) => string;
+  /** The selected range; not a name if it is a custom one. */
+  range: unknown;
+  onChange: (name: Name) => void;
+  /** Further buttons. */
+  children?: ReactNode;
+}): ReactNode {
+  return (
+    <fieldset className="usage-ranges">
+      <legend className="unseen">Time</legend>
+      {names.map((name) => (
+        <Button key={name} aria-pressed={range === name} title={wordsOf(name)} onClick={() => onChange(name)}>
+          {name}
+        </Button>
+      ))}
+      {children}
+    </fieldset>
+  );
 }
+
+/** Returns the chip of a filter that is set; none if the value is empty. */
+export const chipOf = (name: string, value: string | undefined, onRemove: () => void): readonly FilterChip[] =>
+  value === undefined || value === "" ? [] : [{ label: `${name}: ${value}`, onRemove }];

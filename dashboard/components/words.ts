@@ -13,6 +13,6 @@ export function namesText(names: readonly string[], one: string, many: string): 
   return `the ${names.length === 1 ? one : many} ${andText(names)}`;
 }
 
-/** Formats a UTC day: "Feb 26, 2027". */
+/** Formats a local day: "Feb 26, 2027". */
 export const dayText = (atMs: number): string =>
-  new Date(atMs).toLocaleDateString("en", { timeZone: "UTC", year: "numeric", month: "short", day: "numeric" });
+  new Date(atMs).toLocaleDateString("en", { year: "numeric", month: "short", day: "numeric" });

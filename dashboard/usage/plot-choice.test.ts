@@ -35,7 +35,7 @@ describe("columns", () => {
     ];
     const choice = defaultChoice(["n", "time"], raw);
     expect(choice).toEqual({ x: "time", y: "n", by: undefined });
-    expect(plotted(raw, choice as NonNullable<typeof choice>).isTime).toBe(true);
+    expect(plotted(raw, choice as NonNullable<typeof choice>).over).toBe("time");
   });
 });
 
@@ -43,7 +43,7 @@ describe("plotted data", () => {
   test("chart data is sorted by x, with gaps for missing rows", () => {
     expect(plotted(rows, { x: "time", y: "n", by: "outcome" })).toEqual({
       xs: [Date.parse("2026-03-01"), Date.parse("2026-03-02")],
-      isTime: true,
+      over: "time",
       series: [
         { name: "EXPIRED", ys: [null, 4], total: 4 },
         { name: "VALID", ys: [1, 2], total: 3 },
@@ -54,8 +54,8 @@ describe("plotted data", () => {
 
   test("chart data adds up rows with the same point and series, and contains the largest series", () => {
     const many = Array.from({ length: 30 }, (_, n) => ({ x: n % 3, y: n, by: `s${n % 15}` }));
-    const { series, omitted, xs, isTime } = plotted(many, { x: "x", y: "y", by: "by" });
-    expect([xs, isTime, series.length, omitted]).toEqual([[0, 1, 2], false, SERIES_MAX, 15 - SERIES_MAX]);
+    const { series, omitted, xs, over } = plotted(many, { x: "x", y: "y", by: "by" });
+    expect([xs, over, series.length, omitted]).toEqual([[0, 1, 2], "numbers", SERIES_MAX, 15 - SERIES_MAX]);
     expect(series[0]).toMatchObject({ name: "s14", total: 14 + 29 });
   });
 });

@@ -21,6 +21,7 @@ export interface PlotColumns {
 export const SERIES_MAX = 8;
 
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?$/;
+const DAY = /^\d{4}-\d\d-\d\d$/;
 const isInstant = (value: unknown): boolean => typeof value === "string" && INSTANT.test(value);
 
 /** Returns whether the column has a value that is not `null`, and `is` is true for all of these values. */
@@ -54,9 +55,10 @@ export interface PlottedSeries {
 }
 
 export interface Plotted {
-  /** Values of the x axis, ascending; Unix ms if `isTime`. */
+  /** Values of the x axis, ascending; Unix ms unless they are numbers. */
   readonly xs: readonly number[];
-  readonly isTime: boolean;
+  /** Dates without a clock are the UTC days of the roll-ups. */
+  readonly over: "time" | "utcDays" | "numbers";
   /** Series, largest first, at most `SERIES_MAX`. */
   readonly series: readonly PlottedSeries[];
   readonly omitted: number;
@@ -88,5 +90,7 @@ export function plotted(rows: Rows, { x, y, by }: PlotChoice): Plotted {
     .map(([name, ys]) => ({ name, ys, total: ys.reduce<number>((sum, n) => sum + (n ?? 0), 0) }))
     .toSorted((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
   const isTime = x === "time" || rows.some((row) => isInstant(row[x]));
-  return { xs, isTime, series: series.slice(0, SERIES_MAX), omitted: Math.max(0, series.length - SERIES_MAX) };
+  const isDays = isTime && rows.every((row) => row[x] === null || (typeof row[x] === "string" && DAY.test(row[x])));
+  const over = isDays ? "utcDays" : isTime ? "time" : "numbers";
+  return { xs, over, series: series.slice(0, SERIES_MAX), omitted: Math.max(0, series.length - SERIES_MAX) };
 }

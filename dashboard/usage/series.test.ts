@@ -3,6 +3,7 @@ import { Code } from "../../core/verification/codes.ts";
 import type { TimeWindow } from "./buckets.ts";
 import {
   checksOverTime,
+  isWhole,
   OUTCOMES,
   outcomesOverTime,
   readCheckRows,
@@ -10,6 +11,7 @@ import {
   readOutcomeRows,
   readTopRows,
   stacked,
+  WHOLE_STEPS,
 } from "./series.ts";
 
 const HOUR_MS = 3_600_000;
@@ -93,4 +95,16 @@ test("check series have gaps for uncounted buckets and drop rows outside the ran
     refusedTotal: 3,
   });
   expect(() => readCheckRows([{ time: "2026-03-01T10:00:00Z", checks: "5", refused: 0 }])).toThrow("expected a number");
+});
+
+test.each([
+  { values: [[0, 3, null], [1]], whole: true },
+  { values: [[]], whole: true },
+  { values: [[1, 2], [0.5]], whole: false },
+])("axis of $values has only integers: $whole", ({ values, whole }) => expect(isWhole(values)).toBe(whole));
+
+test("steps of an axis of integers are integers, ascending, without one below 1", () => {
+  expect(WHOLE_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
+  expect(WHOLE_STEPS.every(Number.isSafeInteger)).toBe(true);
+  expect(WHOLE_STEPS).toEqual(WHOLE_STEPS.toSorted((a, b) => a - b));
 });

@@ -106,6 +106,15 @@ export function stacked(series: readonly Pick<OutcomeSeries, "counts">[]): (numb
   return tops;
 }
 
+/** Distances between two ticks of an axis of integers: 1, 2, 5, 10 and so on. */
+export const WHOLE_STEPS: number[] = Array.from({ length: 15 }, (_, power) =>
+  [1, 2, 5].map((n) => n * 10 ** power),
+).flat();
+
+/** Returns whether all values are integers, such as counts. Their axis then has no tick at 0.5. */
+export const isWhole = (series: readonly (readonly (number | null)[])[]): boolean =>
+  series.every((values) => values.every((value) => value === null || Number.isInteger(value)));
+
 export interface TopRow {
   /** Id of the key, or the owner's external id. */
   readonly id: string;

@@ -77,7 +77,7 @@ describe("APIs", () => {
     const page = await open("/apis?search=managed-api");
     await page.getByRole("button", { name: "More of managed-api" }).click();
     const rename = page.getByRole("menuitem", { name: "Rename" });
-    expect(await rename.getAttribute("title")).toBe("Managed by main/Api/shop/managed: change its manifest.");
+    expect(await rename.textContent()).toBe("RenameManaged by main/Api/shop/managed: change its manifest.");
     expect(await rename.getAttribute("aria-disabled")).toBe("true");
   });
 

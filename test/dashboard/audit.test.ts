@@ -32,6 +32,7 @@ describe("the audit log", () => {
   test("dashboard audit log filters by event and actor and shows an empty result", async ({ dashboard, open }) => {
     await dashboard.call("permissions.createPermission", { name: "Filtered", slug: "filtered.read" });
     const page = await open("/audit");
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("Event").selectOption("permission.create");
     await page
       .getByText("filtered.read")
@@ -41,6 +42,14 @@ describe("the audit log", () => {
     expect(new URL(page.url()).searchParams.get("event")).toBe("permission.create");
     await page.getByLabel("Actor id").fill("rk_nobody");
     await page.getByText("No entries match these filters.").waitFor();
+    // A chip removes its filter, and the action of the empty list all of them.
+    await page.getByRole("dialog").getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Remove the filter Event: permission.create" }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.has("event")).toBe(false);
+    expect(new URL(page.url()).searchParams.get("actorId")).toBe("rk_nobody");
+    await page.getByRole("button", { name: "Remove the filters" }).click();
+    await page.getByRole("row").nth(1).waitFor();
+    expect(await page.locator(".chip").count()).toBe(0);
   });
 
   test("dashboard audit log shows hostile text as text", async ({ dashboard, open }) => {

@@ -134,6 +134,13 @@ export const EVERY_WINDOW = {
       opener: row,
       shows: (window) => window.getByRole("button", { name: "Rotate" }),
     },
+    {
+      name: "the filters of root keys",
+      by: ["RootKeysPage"],
+      kind: "popover",
+      at: () => "/root-keys",
+      opener: button("Filters"),
+    },
     { name: "change a root key", by: ["RootKeyForm"], at: rootKey, opener: inWindow("Change") },
     { name: "rotate a root key", by: ["RotateRootKey"], at: rootKey, opener: inWindow("Rotate") },
     { name: "disable a root key", by: ["EnableRootKey"], at: rootKey, opener: inWindow("Disable") },
@@ -226,6 +233,20 @@ export const EVERY_WINDOW = {
       at: () => "/keys",
       before: (page) => pressed(button("Filters")(page)),
       opener: (page) => page.getByRole("combobox", { name: "API" }),
+    },
+    {
+      name: "the filters of usage",
+      by: ["Filters"],
+      kind: "popover",
+      at: () => "/usage",
+      opener: button("Filters"),
+    },
+    {
+      name: "the filters of requests",
+      by: ["Filters"],
+      kind: "popover",
+      at: () => "/requests?of=ratelimits",
+      opener: button("Filters"),
     },
     {
       name: "the filters of the keys",
@@ -441,6 +462,13 @@ export const EVERY_WINDOW = {
       at: ({ policyId }) => `/policies/${policyId}`,
       opener: button("Show as YAML"),
       shows: (window) => window.getByText("kind: ApiKeyPolicy"),
+    },
+    {
+      name: "the filters of the audit log",
+      by: ["AuditPage"],
+      kind: "popover",
+      at: () => "/audit",
+      opener: button("Filters"),
     },
     {
       name: "a change of the audit log",

@@ -125,6 +125,8 @@ export function dashboardTest(setting: DashboardSetting = {}) {
   return base.extend<{
     browser: Browser;
     dashboard: Dashboard;
+    /** Time zone of the browser; UTC, so that tests pass anywhere. A test of another one says `test.override("timeZone", …)`. */
+    timeZone: string;
     faults: Faults;
     context: BrowserContext;
     /** Opens an address below /dashboard, signed in, and waits until the page shows its title. */
@@ -150,8 +152,9 @@ export function dashboardTest(setting: DashboardSetting = {}) {
       },
       { scope: "file" },
     ],
-    context: async ({ dashboard, task }, use) => {
-      const context = await dashboard.browser.newContext({ baseURL: dashboard.url });
+    timeZone: "UTC",
+    context: async ({ dashboard, task, timeZone }, use) => {
+      const context = await dashboard.browser.newContext({ baseURL: dashboard.url, timezoneId: timeZone });
       await use(context);
       if ((task.result?.errors?.length ?? 0) > 0) await showPages(context);
       await context.close();

@@ -330,3 +330,34 @@ describe("a key", () => {
     expect(await page.getByRole("dialog").getByLabel("Name", { exact: true }).inputValue()).toBe("Too late");
   });
 });
+
+describe("in a time zone of its own", () => {
+  test.override("timeZone", "America/St_Johns");
+
+  test("expiry of a key is typed and shown in the time zone of the browser", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "far from UTC" });
+    // 23:30 in St. John's, where it is still the day before.
+    const expires = Date.UTC(2035, 4, 7, 2, 0);
+    const { keyId } = await dashboard.call("keys.createKey", { apiId, name: "Typed there", expires });
+    const page = await open(`/keys?api=${apiId}`);
+    const listed = page.getByRole("row").nth(1).locator("time").first();
+    expect([await listed.textContent(), await listed.getAttribute("title")]).toEqual([
+      "May 6, 2035",
+      "2035-05-07 02:00:00 UTC",
+    ]);
+    await page.goto(`${dashboard.url}/dashboard/keys/${keyId}`);
+    await page.getByText("May 6, 2035, 23:30:00 GMT-2:30").waitFor();
+    await page.getByRole("button", { name: "Change" }).click();
+    const field = page.getByRole("dialog").getByLabel("Expires (America/St_Johns)");
+    expect(await field.inputValue()).toBe("2035-05-06T23:30");
+    // Summer time begins on March 11 at 2:00, so there is no 2:30.
+    await field.fill("2035-03-11T02:30");
+    await page.getByText("America/St_Johns skips this time").waitFor();
+    await page.keyboard.press("Enter");
+    expect((await dashboard.call("keys.getKey", { keyId })).expires).toBe(expires);
+    await field.fill("2035-03-11T03:30");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByText("Mar 11, 2035, 03:30:00 GMT-2:30").waitFor();
+    expect((await dashboard.call("keys.getKey", { keyId })).expires).toBe(Date.UTC(2035, 2, 11, 6, 0));
+  });
+});

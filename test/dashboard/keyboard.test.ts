@@ -243,9 +243,13 @@ const DOINGS: readonly Doing[] = [
       await toButton("7d");
       await press("Enter");
       await page.waitForURL(/range=7d/);
+      await toButton("Filters");
+      await press("Enter");
       await toField("Outcome");
       await type("disabled");
       await page.waitForURL(/outcome=DISABLED/);
+      await press("Escape");
+      await gone(page);
       await tabTo(page, page.locator("summary", { hasText: "SQL of Outcomes" }));
       await press("Enter");
       await page.locator("details[open] code").first().waitFor();
@@ -306,10 +310,14 @@ const DOINGS: readonly Doing[] = [
   {
     route: "/audit",
     does: "filters by an event, opens a change, and closes it",
-    act: async ({ page, toField, press, type }) => {
+    act: async ({ page, toButton, toField, press, type }) => {
+      await toButton("Filters");
+      await press("Enter");
       await toField("Event");
       await type("api.update");
       await page.waitForURL(/event=api\.update/);
+      await press("Escape");
+      await gone(page);
       await tabTo(page, page.getByRole("row").nth(1));
       await press("Enter");
       await page.getByRole("dialog").getByRole("table", { name: "Changed fields" }).waitFor();

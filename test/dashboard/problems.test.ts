@@ -24,6 +24,8 @@ interface Typing {
   readonly at?: (made: Made) => string;
   /** Opens the form. */
   readonly begin?: (page: Page) => Promise<void>;
+  /** Opens the popup that the field stands in. */
+  readonly unfold?: (page: Page) => Promise<void>;
   /** What is typed into; none on a page that asks by itself. */
   readonly field?: (page: Page) => Locator;
   /** What stands in it at first, and what is typed each time, where these texts would not do. */
@@ -91,8 +93,8 @@ const TYPINGS: readonly Typing[] = [
     more: (page) => inDialog("Identifier")(page).fill("typed"),
     send: "Save",
   },
-  { route: "/usage", field: labelled("Owner") },
-  { route: "/requests", field: labelled("Owner") },
+  { route: "/usage", unfold: press("Filters"), field: labelled("Owner") },
+  { route: "/requests", unfold: press("Filters"), field: labelled("Owner") },
   { route: "/usage/sql", field: (page) => page.locator(".cm-content"), send: "Run" },
   { route: "/policies", field: labelled("Name contains") },
   { route: "/policies/$policyId", at: ({ policyId }) => `/policies/${policyId}` },
@@ -102,7 +104,7 @@ const TYPINGS: readonly Typing[] = [
     field: labelled("Required permissions"),
     send: "Explain",
   },
-  { route: "/audit", field: labelled("Object id") },
+  { route: "/audit", unfold: press("Filters"), field: labelled("Object id") },
   {
     route: "/people",
     begin: press("Create a sign-in link"),
@@ -188,9 +190,10 @@ describe("a page during a failure", () => {
   test.for(TYPINGS)(
     "dashboard page shows advice, keeps input and recovers: $route",
     async (typing, { dashboard, open, context, faults }) => {
-      const { route, at, begin, more, send, typed: [first, letter] = ["typed-", "x"] } = typing;
+      const { route, at, begin, unfold, more, send, typed: [first, letter] = ["typed-", "x"] } = typing;
       const page = await open(at?.(made) ?? route);
       await begin?.(page);
+      await unfold?.(page);
       const field = typing.field?.(page);
       const go = async (): Promise<void> => {
         await field?.focus();

@@ -223,7 +223,10 @@ describe("usage of a namespace", () => {
   test("namespace page charts checks and top identifiers of this namespace alone", async ({ dashboard, open }) => {
     const page = await open(await aUsedNamespace(dashboard));
     await chart(page).waitFor();
-    expect(await chart(page).locator("[data-series]").allTextContents()).toEqual(["passed11", "rejected3"]);
+    expect(await chart(page).locator("[data-series]").allTextContents()).toEqual([
+      "within the limit11",
+      "over the limit3",
+    ]);
     await page.getByRole("table", { name: "Most rejections", exact: true }).waitFor();
     expect(await table(page, "Most checks")).toEqual([
       ["busy", "9", "0"],
@@ -232,7 +235,9 @@ describe("usage of a namespace", () => {
     expect(await table(page, "Most rejections")).toEqual([[HOSTILE, "5", "3"]]);
     expect(await page.locator("img").count()).toBe(0);
     await page.getByRole("button", { name: "7d", exact: true }).click();
-    await expect.poll(() => chart(page).locator("[data-series]").allTextContents()).toEqual(["passed15", "rejected3"]);
+    await expect
+      .poll(() => chart(page).locator("[data-series]").allTextContents())
+      .toEqual(["within the limit15", "over the limit3"]);
     expect(new URL(page.url()).searchParams.get("range")).toBe("7d");
     await expectPresentable(page);
   });

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
-import { describe } from "vitest";
-import { expectAccessible, expectPresentable } from "./accessible.ts";
+import { describe, expect } from "vitest";
+import { expectAccessible, expectNoSideways, expectPresentable } from "./accessible.ts";
 import { EVERY_PAGE, fillWorkspace } from "./every-page.ts";
 import { dashboardTest } from "./harness.ts";
 import { expectReachable } from "./keyboard.ts";
@@ -25,6 +25,31 @@ async function settled(page: Page): Promise<void> {
     .waitFor({ state: "hidden" });
 }
 
+/** As the vitals of the web have it, 0.1 is good. */
+const SHIFT_MAX = 0.05;
+
+/** Fails when what the page showed at first was moved by what came later. */
+async function expectSteady(page: Page): Promise<void> {
+  const moved = await page.evaluate(
+    () =>
+      new Promise<{ shift: number; what: string[] }>((resolve) => {
+        new PerformanceObserver((list) => {
+          const shifts = list.getEntries() as (PerformanceEntry & {
+            value: number;
+            sources: { node: Node | null }[];
+          })[];
+          resolve({
+            shift: shifts.reduce((sum, { value }) => sum + value, 0),
+            what: shifts.flatMap(({ sources }) => sources.map(({ node }) => (node as Element | null)?.className ?? "")),
+          });
+        }).observe({ type: "layout-shift", buffered: true });
+        // A page in which nothing moved has no entries.
+        setTimeout(() => resolve({ shift: 0, what: [] }), 100);
+      }),
+  );
+  expect(moved.shift, moved.what.join(", ")).toBeLessThan(SHIFT_MAX);
+}
+
 /** What unfolds is open: tables of plots, queries, lists of what a query may name. */
 const unfolded = (page: Page): Promise<void> =>
   page.evaluate(() => {
@@ -37,6 +62,7 @@ describe.each(SWEPT)("%s", (path) => {
   }) => {
     const page = await open(path);
     await settled(page);
+    await expectSteady(page);
     await expectReachable(page);
     await expectAccessible(page);
     await unfolded(page);
@@ -51,3 +77,59 @@ describe.each(SWEPT)("%s", (path) => {
     await expectAccessible(page);
   });
 });
+
+describe("on a phone of 390 px", () => {
+  test("page with a list keeps its place while it loads, shows cards without losing a column, and is not wider than the phone", async ({
+    open,
+  }) => {
+    for (const path of ["/", "/keys", "/usage", "/root-keys"]) {
+      const page = await open(path, { width: 390, height: 844 });
+      await settled(page);
+      await expectSteady(page);
+      await expectNoSideways(page);
+      if (path === "/keys") await expectCards(page);
+      await page.close();
+    }
+  });
+
+  test("search without a result says so with the button that clears it", async ({ dashboard, open }) => {
+    const page = await open("/apis", { width: 390, height: 844 });
+    for (const path of ["apis", "identities", "permissions", "ratelimits", "policies", "workspaces"]) {
+      await page.goto(`${dashboard.url}/dashboard/${path}?search=nothing-has-this-name`);
+      await page.getByRole("button", { name: "Clear the search" }).click();
+      await page.locator(".empty").waitFor({ state: "detached" });
+      expect(new URL(page.url()).searchParams.has("search"), path).toBe(false);
+    }
+  });
+});
+
+/** Each card has its title and state in the first line, and below them all other columns; rows are moved through by arrows as ever. */
+async function expectCards(page: Page): Promise<void> {
+  const row = page.getByRole("row").nth(1);
+  expect(await page.getByRole("columnheader").allTextContents()).toEqual([
+    ...["Key", "Name", "Owner", "State", "Credits", "Expires", "Last used", "Created"],
+  ]);
+  expect(await row.getByRole("cell").count()).toBe(8);
+  const boxes = await row
+    .getByRole("cell")
+    .evaluateAll((cells) =>
+      cells.map((cell) => (({ x, y, right }) => ({ x, y, right }))(cell.getBoundingClientRect())),
+    );
+  const [title, , , state] = boxes;
+  expect(Math.abs((title?.y ?? 0) - (state?.y ?? 99))).toBeLessThan(8);
+  expect(state?.x).toBeGreaterThan(title?.right ?? 999);
+  // Cards lie below each other: their measured heights are their real ones.
+  const tops = await page
+    .locator(".table-body > [role=row]")
+    .evaluateAll((rows) => rows.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom]));
+  for (const [at, [, bottom = 0]] of tops.slice(0, -1).entries()) {
+    expect(Math.abs(bottom - (tops[at + 1]?.[0] ?? 0))).toBeLessThan(1.5);
+  }
+  await row.focus();
+  for (const key of ["End", "ArrowUp", "Home", "ArrowDown"]) await page.keyboard.press(key);
+  await page.locator('[role="row"][data-index="1"]:focus').waitFor();
+  // Turned to the side the phone is wide enough for a table.
+  await page.setViewportSize({ width: 844, height: 390 });
+  await page.locator(".table-cards").waitFor({ state: "detached" });
+  await expect.poll(async () => (await page.getByRole("row").nth(1).boundingBox())?.height).toBe(38);
+}

@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
+import { fullText } from "../../dashboard/components/time.ts";
 import { windowOf } from "../../dashboard/usage/buckets.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { aRatelimitEvent, aVerificationEvent } from "../builders/usage-event.ts";
 import { waitFor } from "../harness/wait.ts";
-import { expectPresentable } from "./accessible.ts";
+import { expectNoSideways, expectPresentable } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 import { storeUsage } from "./usage-events.ts";
 
@@ -200,10 +201,13 @@ describe("filters", () => {
       });
     await expectCounts(() => true);
     const [, second] = seeded.apis;
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("API", { exact: true }).selectOption(second?.apiId ?? "");
     await expectCounts(({ keySpaceId }) => keySpaceId === second?.keySpaceId);
+    await page.getByRole("button", { name: "Done" }).click();
     await panel(page, "Top owners").getByRole("link", { name: HOSTILE }).click();
     await expectCounts((event) => event.keySpaceId === second?.keySpaceId && event.externalId === HOSTILE);
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("Outcome", { exact: true }).selectOption("EXPIRED");
     await expectCounts(
       (event) => event.keySpaceId === second?.keySpaceId && event.externalId === HOSTILE && event.outcome === "EXPIRED",
@@ -261,10 +265,7 @@ describe("zoom", () => {
     await page.keyboard.press("ArrowLeft");
     const { fromMs } = windowOf("24h", Date.now());
     const pointed = fromMs + 22 * HOUR_MS;
-    await page
-      .getByText(`${new Date(pointed).toISOString().slice(0, 13).replace("T", " ")}:00:00 UTC`)
-      .first()
-      .waitFor();
+    await page.getByText(fullText(pointed, "UTC")).first().waitFor();
     const counts = countsOf(seeded.events.filter(({ timeMs }) => timeMs >= pointed && timeMs < pointed + HOUR_MS));
     const shown = await legendOf(page);
     for (const outcome of Object.keys(shown)) expect(shown[outcome], outcome).toBe(counts[outcome] ?? 0);
@@ -397,7 +398,7 @@ test("usage page shows the data age and pauses polling in the background", async
   await context.clock.install();
   const page = await open("/usage?range=1h");
   await page
-    .getByText(/Counted until \d{4}-/)
+    .getByText(/Counted until \w+ \d+, \d{4},/)
     .first()
     .waitFor();
   await waitFor("the first answers", () => asked >= 3);
@@ -433,3 +434,58 @@ describe("the page", () => {
     });
   });
 });
+
+describe("on paper", () => {
+  test.override("timeZone", "Asia/Kathmandu");
+
+  test("printed usage report is light, complete and without buttons, in local time", async ({ open, seeded }) => {
+    expect(seeded.events.length).toBeGreaterThan(0);
+    const page = await open("/usage?range=24h&outcome=EXPIRED", { colorScheme: "dark" });
+    await page.getByRole("button", { name: "Remove the filter Outcome: expired" }).waitFor();
+    await page.locator(".plot-canvas canvas").first().waitFor();
+    await page.evaluate(() =>
+      Object.assign(globalThis, { print: () => document.body.setAttribute("data-printed", "") }),
+    );
+    await page.getByRole("button", { name: "Print" }).click();
+    expect(await page.locator("body").getAttribute("data-printed")).toBe("");
+    await page
+      .getByText(/times are in Asia\/Kath?mandu/)
+      .first()
+      .waitFor();
+
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    // As wide as A4 between its margins.
+    await page.setViewportSize({ width: 688, height: 1000 });
+    const head = page.locator(".print-head");
+    await head.getByText(/^Workspace default$/).waitFor();
+    await head.getByText(/\d\d:45 to \w+ \d+, \d{4}, \d\d:45 \(Asia\/Kath?mandu\), by the hour$/).waitFor();
+    await head.getByText("Only outcome expired").waitFor();
+    await head.getByText(/^Report of .* GMT\+5:45$/).waitFor();
+    for (const away of ["button:visible", "nav:visible", "header.top:visible", "summary:visible"]) {
+      expect(await page.locator(away).count(), away).toBe(0);
+    }
+    await expectNoSideways(page);
+    const paper = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    expect(paper).toBe("rgb(255, 255, 255)");
+    await expect.poll(() => darkest(page)).toBeLessThan(120);
+    const pdf = await page.pdf({ format: "A4" });
+    expect(pdf.toString("latin1")).toMatch(/\/Count [1-4]\b/);
+    await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+    await page.getByRole("button", { name: "Print" }).waitFor();
+  });
+});
+
+/** The lowest brightness of opaque pixels beside the first chart, where the labels of its axis are: dark on paper, light in the dark theme. */
+const darkest = (page: Page): Promise<number> =>
+  page
+    .locator(".plot-canvas canvas")
+    .first()
+    .evaluate((element) => {
+      const canvas = element as HTMLCanvasElement;
+      const { data = [] } = canvas.getContext("2d")?.getImageData(0, 0, 50, canvas.height) ?? {};
+      let lowest = 255;
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] === 255) lowest = Math.min(lowest, data[at] ?? 255);
+      }
+      return lowest;
+    });

@@ -30,7 +30,7 @@ const MARKUP = "<img src=x onerror=hacked=N>\"><script>hacked=N</script>'-hacked
 
 /** Windows that are empty, or about no single object, show no stored text. */
 const SHOWS_NOTHING =
-  /^(create |the new |the menu of|the only |set an|import|export|change the |switch |(rename|enable) a workspace)/;
+  /^(create |the new |the menu of|the filters of|the only |set an|import|export|change the |switch |(rename|enable) a workspace)/;
 
 /**
  * Tests each window of one part of the table. The stored names, descriptions and data look like markup and are as long as they may be, in

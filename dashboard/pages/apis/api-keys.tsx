@@ -5,6 +5,7 @@ import { AgoOr } from "../../components/ago.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { StateBadge } from "../../components/state-badge.tsx";
 
 const SHOWN = 10;
@@ -13,7 +14,7 @@ const SHOWN = 10;
 export function KeysOfApi({ apiId }: { apiId: string }): ReactNode {
   const { data, error, refetch } = useRead("admin.searchKeys", { apiId, limit: SHOWN });
   if (error !== null) return <ErrorNote error={error} doing="Reading the keys" again={() => void refetch()} />;
-  if (data === undefined) return <p className="muted">Loading …</p>;
+  if (data === undefined) return <Skeleton heightPx={SHOWN * 30} hasRows />;
   if (data.length === 0) {
     return (
       <EmptyState title="This API has no keys yet.">

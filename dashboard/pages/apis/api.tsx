@@ -6,6 +6,7 @@ import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { KeysOfApi } from "./api-keys.tsx";
@@ -57,7 +58,7 @@ function ApiPage(): ReactNode {
       actions={api !== undefined && <ApiActions api={api} />}
     >
       {error !== null && <ErrorNote error={error} doing="Reading the API" again={again} />}
-      {named.data === undefined && error === null && <p className="muted">Loading …</p>}
+      {named.data === undefined && error === null && <Skeleton heightPx={320} hasRows />}
       {named.data !== undefined && (
         <>
           {api?.manager !== undefined && <ManagedNotice manager={api.manager} />}

@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
@@ -59,7 +59,17 @@ function ApisPage(): ReactNode {
         onOpen={({ apiId }) => void navigate({ to: "/apis/$apiId", params: { apiId }, search: {} })}
         doing="Reading the APIs"
         empty={
-          <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`} />
+          <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`}>
+            {search === undefined ? (
+              <Button unusable={lacking} onClick={() => setOpened({ kind: "create" })}>
+                Create the first API
+              </Button>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
+          </EmptyState>
         }
       />
       {opened?.kind === "create" && <CreateApi onClose={close} />}
@@ -101,13 +111,21 @@ const columnsOf = ({
     id: "state",
     header: "",
     width: "minmax(6rem, 1fr)",
+    inCard: "corner",
     fromPx: 480,
     cell: (api) => <ApiBadges api={api} />,
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 800,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
   {
     id: "actions",
     header: "",
+    inCard: "corner",
     width: "5rem",
     cell: (api) => (
       <Menu

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import type { Row } from "../../api/queries.ts";
 import { useWorkspace } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
@@ -33,7 +33,7 @@ export function ApiSettings({ api }: { api: Row<"admin.listApis"> }): ReactNode 
           ],
           ["Delete protection", deleteProtection ? "on" : "off"],
           ["Recoverable keys", keyEncryption ? "allowed" : "not allowed"],
-          ["Created", <Ago key="created" atMs={api.createdAt} />],
+          ["Created", <FullTime key="created" atMs={api.createdAt} />],
         ]}
       />
       {api.manager === undefined ? (

@@ -1,10 +1,9 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Row } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Difference } from "../../components/difference.tsx";
-import { exactText } from "../../components/time.ts";
 
 type Change = Row<"admin.listAudit">;
 
@@ -23,12 +22,7 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
       <ChangedFields change={change} />
       <DetailList
         facts={[
-          [
-            "When",
-            <span key="when">
-              <Ago atMs={change.time} /> ({exactText(change.time)})
-            </span>,
-          ],
+          ["When", <FullTime key="when" atMs={change.time} />],
           [
             "Who",
             <span key="who">

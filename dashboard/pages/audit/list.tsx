@@ -1,14 +1,17 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
+import { Button } from "../../components/button.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { FilterMenu } from "../../components/filter-menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import "./audit.css";
+import { chipOf } from "../../components/usage-selects.tsx";
+import "../../components/plain-table.css";
 import { withTexts } from "../../search-params.ts";
 import { ChangeDetails, whoText } from "./details.tsx";
 import { type AuditSearch, EVENTS, RANGES, type RangeName } from "./search.ts";
@@ -18,9 +21,17 @@ const here = getRouteApi("/audit");
 
 type Change = Row<"admin.listAudit">;
 
+const NO_FILTERS = { event: "", range: "", targetId: "", actorId: "", requestId: "" };
+
 const COLUMNS: readonly Column<Change>[] = [
-  { id: "time", header: "When", width: "7rem", cell: ({ time }) => <Ago atMs={time} /> },
-  { id: "event", header: "Event", width: "minmax(9rem, 1fr)", cell: ({ event }) => <code>{event}</code> },
+  { id: "time", header: "When", width: "7.5rem", inCard: "corner", cell: ({ time }) => <Time atMs={time} /> },
+  {
+    id: "event",
+    header: "Event",
+    width: "minmax(9rem, 1fr)",
+    inCard: "title",
+    cell: ({ event }) => <code>{event}</code>,
+  },
   { id: "actor", header: "Who", width: "minmax(7rem, 1fr)", fromPx: 520, cell: ({ actor }) => whoText(actor) },
   { id: "what", header: "What", width: "minmax(10rem, 3fr)", fromPx: 760, cell: ({ description }) => description },
   {
@@ -31,6 +42,13 @@ const COLUMNS: readonly Column<Change>[] = [
     cell: ({ after }) => (after === undefined ? "" : Object.keys(after).join(", ")),
   },
 ];
+
+const RANGE_WORDS: Readonly<Record<RangeName, string>> = {
+  "1h": "Last hour",
+  "24h": "Last 24 hours",
+  "7d": "Last 7 days",
+  "30d": "Last 30 days",
+};
 
 /** Returns the start of the range, rounded to a minute, so that a refresh within a minute requests the same list. */
 const sinceOf = (range: RangeName | undefined, nowMs: number): number | undefined =>
@@ -58,7 +76,15 @@ function AuditPage(): ReactNode {
       title="Audit log"
       about="All changes, with the actor and the time. Each entry is written in the transaction of its change."
     >
-      <div className="filters">
+      <FilterMenu
+        chips={[
+          ...chipOf("Event", event, () => set({ event: "" })),
+          ...chipOf("Time", range && RANGE_WORDS[range], () => set({ range: "" })),
+          ...chipOf("Object id", targetId, () => set({ targetId: "" })),
+          ...chipOf("Actor id", actorId, () => set({ actorId: "" })),
+          ...chipOf("Request id", requestId, () => set({ requestId: "" })),
+        ]}
+      >
         <Select
           label="Event"
           value={event ?? ""}
@@ -70,17 +96,14 @@ function AuditPage(): ReactNode {
           value={range ?? ""}
           options={[
             { value: "", label: "All retained" },
-            { value: "1h", label: "Last hour" },
-            { value: "24h", label: "Last 24 hours" },
-            { value: "7d", label: "Last 7 days" },
-            { value: "30d", label: "Last 30 days" },
+            ...Object.entries(RANGE_WORDS).map(([value, label]) => ({ value, label })),
           ]}
           onChange={(value) => set({ range: value })}
         />
         <SearchField label="Object id" value={targetId ?? ""} onChange={(text) => set({ targetId: text.trim() })} />
         <SearchField label="Actor id" value={actorId ?? ""} onChange={(text) => set({ actorId: text.trim() })} />
         <SearchField label="Request id" value={requestId ?? ""} onChange={(text) => set({ requestId: text.trim() })} />
-      </div>
+      </FilterMenu>
       <Table
         label="Changes"
         one="change"
@@ -90,7 +113,15 @@ function AuditPage(): ReactNode {
         onOpen={({ id }) => set({ row: id })}
         openId={openId}
         doing="Reading the audit log"
-        empty={<EmptyState title={isFiltered ? "No entries match these filters." : "No changes yet."} />}
+        empty={
+          <EmptyState title={isFiltered ? "No entries match these filters." : "No changes yet."}>
+            {isFiltered ? (
+              <Button onClick={() => set(NO_FILTERS)}>Remove the filters</Button>
+            ) : (
+              <p>Each change of an object, and each sign-in, appears here.</p>
+            )}
+          </EmptyState>
+        }
       />
       <Drawer title={open?.event ?? "Change"} isOpen={open !== undefined} onClose={() => set({ row: "" })}>
         {open !== undefined && <ChangeDetails change={open} />}

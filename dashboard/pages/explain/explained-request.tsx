@@ -1,13 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Select } from "../../components/select.tsx";
-import { LimitBadge } from "../../components/state-badge.tsx";
-import { exactText } from "../../components/time.ts";
+import { LimitBadge, OutcomeBadge } from "../../components/state-badge.tsx";
 import { ExplainedKey } from "./explained-key.tsx";
 
 const DAYS = ["1", "2", "3", "7"] as const;
@@ -52,11 +50,11 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
       <ul className="plain-list">
         {data?.verifications.map(({ time, outcome, keyId, externalId, source, policyId, region, tags }) => (
           <li key={`${time} ${keyId} ${outcome}`}>
-            <Badge kind={outcome === "VALID" ? "good" : "bad"}>{outcome}</Badge>{" "}
+            <OutcomeBadge outcome={outcome} /> <code>{outcome}</code>{" "}
             <Link to="/keys/$keyId" params={{ keyId }}>
               <code>{keyId}</code>
             </Link>{" "}
-            {externalId}, decided <Ago atMs={time} /> ({exactText(time)}) by{" "}
+            {externalId}, decided at <FullTime atMs={time} /> by{" "}
             {source === "sidecar" ? (
               <>
                 the gate of{" "}
@@ -77,7 +75,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
             <Link to="/ratelimits/$namespaceId" params={{ namespaceId }}>
               <code>{namespaceId}</code>
             </Link>
-            : {remaining} of {limit} remained, <Ago atMs={time} />
+            : {remaining} of {limit} remained, at <FullTime atMs={time} />
           </li>
         ))}
         {data?.changes.map(({ id, time, event, description }) => (
@@ -85,7 +83,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
             <Link to="/audit" search={{ requestId, row: id }}>
               {event}
             </Link>{" "}
-            {description}, <Ago atMs={time} />
+            {description}, at <FullTime atMs={time} />
           </li>
         ))}
       </ul>

@@ -26,16 +26,17 @@ interface Step {
 }
 
 /**
- * What a new workspace needs: an API, a key and a policy, each with a command to copy. Shows nothing once all three exist, and nothing of
- * what the person may not read.
+ * Returns what a new workspace needs: an API, a key and a policy, each with a command to copy; `undefined` until that is known. There are no
+ * steps once all three exist, and none if the person may not read them.
  */
-export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): ReactNode {
+export function useFirstSteps(hasPolicy: boolean | undefined): readonly Step[] | undefined {
   const apis = useRead("admin.listApis", { limit: 1 });
   const keys = useRead("admin.searchKeys", { limit: 1 });
-  if (hasPolicy === undefined || apis.data === undefined || keys.data === undefined) return null;
+  if (apis.error !== null || keys.error !== null) return [];
+  if (hasPolicy === undefined || apis.data === undefined || keys.data === undefined) return undefined;
   const [api] = apis.data;
   const call = { origin: location.origin, rootKey: "YOUR_ROOT_KEY" };
-  const steps: readonly Step[] = [
+  return [
     {
       title: "Create an API",
       isDone: api !== undefined,
@@ -59,6 +60,9 @@ export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): R
       command: policyOf(api?.name ?? EXAMPLE_API),
     },
   ];
+}
+
+export function FirstSteps({ steps }: { steps: readonly Step[] }): ReactNode {
   if (steps.every(({ isDone }) => isDone)) return null;
   const next = steps.findIndex(({ isDone }) => !isDone);
   return (

@@ -9,11 +9,13 @@ import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
+import { plotSpacePx } from "../../components/plot.tsx";
 import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { endOfDays } from "../../components/time.ts";
 import { UsageOff } from "../../components/usage-off.tsx";
 import { totalsText } from "../../usage/series.ts";
-import { FirstSteps } from "./first-steps.tsx";
+import { FirstSteps, useFirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
 import "../../components/usage-panel.css";
 import "./home.css";
@@ -27,15 +29,19 @@ const REJECTING_POLICIES_MAX = 3;
 const RULES_SHOWN_MAX = 3;
 const EXPIRING_KEYS_MAX = 5;
 const EXPIRING_POLL_MS = 15 * 60_000;
+/** Height of the numbers of gates and the state of a policy. */
+const LIST_PX = 110;
 
 type Policy = Row<"admin.listPolicies">;
 
 function HomePage(): ReactNode {
   const policies = usePages("admin.listPolicies", {}, { everyMs: POLL_INTERVAL_MS });
+  const steps = useFirstSteps(policies.isLoading ? undefined : policies.rows.length > 0 || policies.error !== null);
   return (
     <Page title="Home" about="Gates, traffic, rejections and expiring keys of this workspace.">
-      <FirstSteps hasPolicy={policies.readAtMs === 0 ? undefined : policies.rows.length > 0} />
-      <div className="usage-panels">
+      {steps === undefined ? <Skeleton heightPx={plotSpacePx()} /> : <FirstSteps steps={steps} />}
+      {/* Hidden until it is known whether the first steps stand above, so that nothing jumps. */}
+      <div className="usage-panels" hidden={steps === undefined}>
         <Traffic />
         <section className="usage-panel" aria-labelledby="gates">
           <div className="usage-panel-head">
@@ -45,7 +51,7 @@ function HomePage(): ReactNode {
           {policies.error !== null && (
             <ErrorNote error={policies.error} doing="Reading the policies" again={policies.again} />
           )}
-          {policies.isLoading && <p className="muted">Loading …</p>}
+          {policies.isLoading && <Skeleton heightPx={LIST_PX} />}
           {policies.readAtMs > 0 && <Gates policies={policies.rows} hasMore={policies.hasMore} />}
         </section>
         <section className="usage-panel" aria-labelledby="rejections">
@@ -53,6 +59,7 @@ function HomePage(): ReactNode {
             <h2 id="rejections">Most rejections</h2>
             <Link to="/usage">Usage</Link>
           </div>
+          {policies.isLoading && <Skeleton heightPx={LIST_PX} />}
           {policies.readAtMs > 0 && <Rejections policies={policies.rows} />}
         </section>
         <ExpiringKeys />
@@ -72,8 +79,7 @@ function Traffic(): ReactNode {
       </div>
       {usage.isOff && <UsageOff />}
       {usage.error !== null && <ErrorNote error={usage.error} doing="Reading usage" again={usage.again} />}
-      {/* As high as the chart that takes its place. */}
-      {usage.isLoading && <p className="muted home-plot-space">Loading …</p>}
+      {usage.isLoading && <Skeleton heightPx={plotSpacePx()} />}
       {outcomes !== undefined && (
         <OutcomesPlot
           label="Verifications of the last 24 hours by outcome"
@@ -102,7 +108,7 @@ function ExpiringKeys(): ReactNode {
         </Link>
       </div>
       {error !== null && <ErrorNote error={error} doing="Reading the keys" again={() => void refetch()} />}
-      {keys === undefined && error === null && <p className="muted">Loading …</p>}
+      {keys === undefined && error === null && <Skeleton heightPx={LIST_PX} />}
       {keys?.length === 0 && <p className="muted">No key expires within 30 days.</p>}
       {keys !== undefined && keys.length > 0 && (
         <table className="plain-table home-expiring">

@@ -7,7 +7,11 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { StateBadge } from "../../components/state-badge.tsx";
+
+/** Height of a table of two keys. */
+const KEYS_PX = 90;
 
 /** Keys of an owner, newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {
@@ -17,7 +21,7 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
   return (
     <>
       {error !== null && <ErrorNote error={error} doing="Reading the keys" again={again} />}
-      {rows.length === 0 && error === null && (isLoading ? <p className="muted">Loading …</p> : <NoKeys />)}
+      {rows.length === 0 && error === null && (isLoading ? <Skeleton heightPx={KEYS_PX} hasRows /> : <NoKeys />)}
       {rows.length > 0 && (
         <KeyTable label="Keys" heads={["Key", "State", "Name", "Last used"]}>
           {rows.map(({ keyId, start, name, enabled, expires, lastUsedAt, manager }) => (

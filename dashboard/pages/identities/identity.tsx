@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useForget, useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago, AgoOr } from "../../components/ago.tsx";
+import { FullTime, FullTimeOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
@@ -14,6 +14,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
 import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
@@ -69,7 +70,7 @@ function IdentityPage(): ReactNode {
       {read.error !== null && (
         <ErrorNote error={read.error} doing="Reading the identity" again={() => void read.refetch()} />
       )}
-      {details === undefined && read.error === null && <p className="muted">Loading …</p>}
+      {details === undefined && read.error === null && <Skeleton heightPx={320} hasRows />}
       {details !== undefined && externalId !== undefined && (
         <div className="sections">
           {may("api.*.read_analytics") && (
@@ -148,8 +149,8 @@ function Facts({ details: { identity, createdAt, updatedAt, keyCount } }: { deta
           </span>,
         ],
         ["Keys", usesText(keyCount, "key")],
-        ["Created", <Ago key="created" atMs={createdAt} />],
-        ["Changed", <AgoOr key="changed" atMs={updatedAt} otherwise="never" />],
+        ["Created", <FullTime key="created" atMs={createdAt} />],
+        ["Changed", <FullTimeOr key="changed" atMs={updatedAt} otherwise="never" />],
       ]}
     />
   );

@@ -72,7 +72,19 @@ function IdentitiesPage(): ReactNode {
         rowId={({ id }) => id}
         onOpen={({ id }) => open(id)}
         doing="Reading the identities"
-        empty={<EmptyState title={search === undefined ? "No identities yet." : `No identity contains “${search}”.`} />}
+        empty={
+          <EmptyState title={search === undefined ? "No identities yet." : `No identity contains “${search}”.`}>
+            {search === undefined ? (
+              <Button unusable={lacking} onClick={() => setCreating(true)}>
+                Create the first identity
+              </Button>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
+          </EmptyState>
+        }
       />
       {isCreating && <CreateIdentity onClose={() => setCreating(false)} onCreated={open} />}
     </Page>

@@ -6,7 +6,6 @@ test.each([
   ["heartbeatAgeMs", 850, "heartbeat age", "850 ms"],
   ["auditDays", 0, "audit", "indefinitely"],
   ["deletedDays", 30, "deleted", "30 days"],
-  ["endsAt", Date.UTC(2026, 2, 1), "ends", "2026-03-01 00:00:00 UTC"],
   ["outboxMarks", 100_000, "outbox marks", "100,000"],
   ["complete", true, "complete", "yes"],
   ["key-2026", "7 keys, encrypts", "key-2026", "7 keys, encrypts"],

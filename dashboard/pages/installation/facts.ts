@@ -1,4 +1,4 @@
-import { durationText, exactText } from "../../components/time.ts";
+import { durationText } from "../../components/time.ts";
 
 /* Texts for the details of admin.getInstallation. The suffix of a name is its unit. The functions are pure. */
 
@@ -27,6 +27,10 @@ export function labelOf(name: string): string {
     .trim();
 }
 
+/** Returns whether a fact is a time, Unix ms. */
+export const isTime = (name: string, value: string | number | boolean): value is number =>
+  typeof value === "number" && UNIT.exec(name)?.[1] === "At";
+
 export function factText(name: string, value: string | number | boolean): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "string") return value;
@@ -35,8 +39,6 @@ export function factText(name: string, value: string | number | boolean): string
       return bytesText(value);
     case "Ms":
       return durationText(value);
-    case "At":
-      return exactText(value);
     case "Days":
       return value === 0 ? "indefinitely" : `${value} days`;
     default:

@@ -3,13 +3,14 @@ import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTime } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
-import { factText, labelOf, PART_TITLES } from "./facts.ts";
+import { Skeleton } from "../../components/skeleton.tsx";
+import { factText, isTime, labelOf, PART_TITLES } from "./facts.ts";
 import "./installation.css";
 
 export const Route = createLazyRoute("/installation")({ component: InstallationPage });
@@ -45,7 +46,7 @@ function InstallationPage(): ReactNode {
           workspaces, who has this permission.
         </Notice>
       )}
-      {mayRead && isPending && error === null && <p className="muted">Checking each component …</p>}
+      {mayRead && isPending && error === null && <Skeleton heightPx={420} label="Checking each component …" />}
       {data !== undefined && (
         <>
           <p role="status">
@@ -94,7 +95,12 @@ function PartCard({ part: { part, state, problem, help, unavailableSince, facts 
         </p>
       )}
       {entries.length > 0 && (
-        <DetailList facts={entries.map(([name, value]) => [labelOf(name), factText(name, value)] as const)} />
+        <DetailList
+          facts={entries.map(([name, value]) => [
+            labelOf(name),
+            isTime(name, value) ? <FullTime key={name} atMs={value} /> : factText(name, value),
+          ])}
+        />
       )}
     </section>
   );

@@ -1,10 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTimeOr } from "../../components/ago.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
 import type { KeyDetails } from "./details.ts";
 
@@ -64,10 +65,16 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
   }
 }
 
+/** Returns the state of the key itself, whatever else lets its requests pass or rejects them. */
+function stateOfKey({ deletedAt, key }: KeyDetails) {
+  if (deletedAt !== undefined) return "deleted";
+  if (!key.enabled) return "disabled";
+  return key.expires !== undefined && Date.now() > key.expires ? "expired" : "enabled";
+}
+
 export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode {
   const { key, ownerId, apiName, apiId, manager } = details;
-  const at = (ms: number | undefined, otherwise: string): ReactNode =>
-    ms === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={ms} />;
+  const at = (ms: number | undefined, otherwise: string): ReactNode => <FullTimeOr atMs={ms} otherwise={otherwise} />;
   return (
     <DetailList
       facts={[
@@ -111,7 +118,7 @@ export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode 
             </Link>
           ),
         ],
-        ["Enabled", key.enabled ? "yes" : "no"],
+        ["State", <StateOf key="state" state={stateOfKey(details)} />],
         ["Expires", at(key.expires, "never")],
         ["Created", at(key.createdAt, "")],
         ["Changed", at(key.updatedAt, "never")],

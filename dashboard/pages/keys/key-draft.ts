@@ -2,6 +2,7 @@ import type { Input, Schema } from "../../../core/api/procedures.ts";
 import { parseCount } from "../../components/duration.ts";
 import { readJsonObject } from "../../components/json-object.ts";
 import { draftsOf, type LimitDraft, limitsOf, limitsProblem } from "../../components/limit-draft.ts";
+import { localInput, readLocalInput, zoneName } from "../../components/time.ts";
 import { namesText } from "../../components/words.ts";
 
 /* Form input for a key, and the request bodies made from it. */
@@ -11,7 +12,7 @@ export interface KeyDraft {
   readonly externalId: string;
   /** Metadata as JSON; empty if none. */
   readonly meta: string;
-  /** Expiry in UTC, such as `2030-01-01T00:00`; empty if the key never expires. */
+  /** Expiry in the time zone of the browser, such as `2030-01-01T00:00`; empty if the key never expires. */
   readonly expires: string;
   readonly enabled: boolean;
   /** Number of credits; empty means unlimited. */
@@ -55,7 +56,7 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
     name: key.name ?? "",
     externalId: key.identity?.externalId ?? "",
     meta: meta === undefined ? "" : JSON.stringify(meta, null, 2),
-    expires: key.expires === undefined ? "" : utcInput(key.expires),
+    expires: key.expires === undefined ? "" : localInput(key.expires),
     enabled: key.enabled,
     credits: credits === undefined ? "" : String(credits.remaining),
     refill: credits?.refill?.interval ?? "none",
@@ -64,9 +65,6 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
     limits: draftsOf(key.ratelimits ?? []),
   };
 }
-
-/** Formats a time for `<input type="datetime-local">`, which has no time zone, to the minute. */
-export const utcInput = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
 
 /** Maximum numbers of roles and permissions of one request. */
 const ROLES_MAX = 100;
@@ -79,7 +77,7 @@ export function problemsOf(draft: KeyDraft, missingRoles: readonly string[] = []
   const isUnlimited = draft.credits.trim() === "";
   return {
     ...(metaOf(draft.meta) === "wrong" && { meta: 'A JSON object, such as {"plan": "pro"}.' }),
-    ...(expiresOf(draft.expires) === "wrong" && { expires: "A date and time." }),
+    ...expiresProblem(draft.expires),
     ...(!isUnlimited &&
       parseCount(draft.credits) === undefined && { credits: "An integer; empty for unlimited credits." }),
     ...(isUnlimited && draft.refill !== "none" && { credits: "A refill requires initial credits." }),
@@ -121,8 +119,16 @@ const metaOf = (text: string): Record<string, unknown> | undefined | "wrong" =>
 
 export function expiresOf(text: string): number | undefined | "wrong" {
   if (text === "") return undefined;
-  const ms = Date.parse(`${text}Z`);
-  return Number.isNaN(ms) ? "wrong" : ms;
+  const ms = readLocalInput(text);
+  return typeof ms === "number" ? ms : "wrong";
+}
+
+function expiresProblem(text: string): Pick<FieldProblems, "expires"> {
+  if (expiresOf(text) !== "wrong") return {};
+  const isSkipped = readLocalInput(text) === "skipped";
+  return {
+    expires: isSkipped ? `${zoneName()} skips this time: summer time begins. Choose a later one.` : "A date and time.",
+  };
 }
 
 function creditsOf({ credits, refill, refillAmount, refillDay }: KeyDraft) {

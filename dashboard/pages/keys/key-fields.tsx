@@ -6,8 +6,9 @@ import { IDENTITIES, PERMISSIONS, ROLES } from "../../components/picker-sources.
 import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
+import { localInput, zoneName } from "../../components/time.ts";
 import { useMissing } from "../../components/use-options.ts";
-import { type KeyDraft, problemsOf, utcInput } from "./key-draft.ts";
+import { type KeyDraft, problemsOf } from "./key-draft.ts";
 
 /* Form fields that the create and change forms share. */
 
@@ -140,11 +141,11 @@ export function LimitsAndCredits({ draft, onChange }: FieldsProps): ReactNode {
 
 export function ExpiryField({ draft, onChange }: FieldsProps): ReactNode {
   const [openedMs] = useState(() => Date.now());
-  const textOf = (afterMs: number | undefined): string => (afterMs === undefined ? "" : utcInput(openedMs + afterMs));
+  const textOf = (afterMs: number | undefined): string => (afterMs === undefined ? "" : localInput(openedMs + afterMs));
   return (
     <div className="form-fields">
       <TextField
-        label="Expires (UTC)"
+        label={`Expires (${zoneName()})`}
         name="expires"
         type="datetime-local"
         value={draft.expires}

@@ -4,6 +4,7 @@ import { useRead } from "../../api/queries.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyCredits, KeyDetailsList, KeyMeta, KeyState } from "./key-details-list.tsx";
@@ -61,7 +62,7 @@ function KeyPage(): ReactNode {
       {read.error !== null && (
         <ErrorNote error={read.error} doing="Reading the key" again={() => void read.refetch()} />
       )}
-      {details === undefined && read.error === null && <p className="muted">Reading …</p>}
+      {details === undefined && read.error === null && <Skeleton heightPx={420} label="Reading …" hasRows />}
       {details !== undefined && (
         <>
           {details.manager !== undefined && <ManagedNotice manager={details.manager} />}

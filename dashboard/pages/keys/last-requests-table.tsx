@@ -1,11 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useUsageRows } from "../../api/use-usage.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
-import { outcomeInWords } from "../../usage/series.ts";
+import { OutcomeBadge } from "../../components/state-badge.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
 
 /** Table of the newest stored verifications. A verification appears a few seconds after it happened. */
@@ -42,9 +42,11 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
             // biome-ignore lint/suspicious/noArrayIndexKey: one request can verify a key twice in a millisecond, and rows are never moved.
             <tr key={`${requestId} ${timeMs} ${at}`}>
               <td>
-                <Ago atMs={timeMs} />
+                <Time atMs={timeMs} />
               </td>
-              <td title={outcome}>{outcomeInWords(outcome)}</td>
+              <td>
+                <OutcomeBadge outcome={outcome} />
+              </td>
               <td>
                 <code>{requestId}</code>
               </td>

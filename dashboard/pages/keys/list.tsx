@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import { type Row, usePages, useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { AgoOr, Time, TimeOr } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -111,7 +111,19 @@ function KeysPage(): ReactNode {
         rowId={idOf}
         onOpen={({ keyId }) => openKey(keyId)}
         doing="Searching the keys"
-        empty={<EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."} />}
+        empty={
+          <EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."}>
+            {isNarrowed ? (
+              <Button onClick={() => void navigate({ search: filters.api === undefined ? {} : { api: filters.api } })}>
+                Remove the filters
+              </Button>
+            ) : (
+              <Button unusable={lacking} onClick={() => setOpened("create")}>
+                Create the first key
+              </Button>
+            )}
+          </EmptyState>
+        }
         selection={selection}
         selectionBar={<KeyBatch selection={selection} />}
       />
@@ -162,6 +174,7 @@ const COLUMNS: readonly Column<FoundKey>[] = [
     id: "state",
     header: "State",
     width: "minmax(6.5rem, 1.5fr)",
+    inCard: "corner",
     cell: ({ enabled, expires, manager }) => (
       <>
         <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />{" "}
@@ -180,17 +193,22 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   {
     id: "expires",
     header: "Expires",
-    width: "6rem",
+    width: "7.5rem",
     fromPx: 860,
-    cell: ({ expires }) => (expires === undefined ? <span className="muted">never</span> : <Ago atMs={expires} />),
+    cell: ({ expires }) => <TimeOr atMs={expires} otherwise="never" />,
   },
   {
     id: "used",
     header: "Last used",
     width: "6.5rem",
     fromPx: 960,
-    cell: ({ lastUsedAt }) =>
-      lastUsedAt === undefined ? <span className="muted">never</span> : <Ago atMs={lastUsedAt} />,
+    cell: ({ lastUsedAt }) => <AgoOr atMs={lastUsedAt} otherwise="never" />,
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 1040, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 1080,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
 ];

@@ -6,7 +6,7 @@ import { FormDialog } from "../../components/form-dialog.tsx";
 import { SecretDialog } from "../../components/secret-dialog.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { exactText } from "../../components/time.ts";
+import { fullText } from "../../components/time.ts";
 import { roleText } from "./person.ts";
 
 const ROLE_HINTS: Readonly<Record<PersonRole, string>> = {
@@ -114,7 +114,7 @@ function NewLink({
     >
       <p>
         Send it only to <bdi>{name}</bdi>: whoever opens it first is signed in as {role}. It works once, until{" "}
-        {exactText(expires)}. To try it yourself, use a private window.
+        {fullText(expires)}. To try it yourself, use a private window.
       </p>
     </SecretDialog>
   );

@@ -9,6 +9,7 @@ import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { byAccountMenu, type OpenSession, type PersonDetails, roleText, signedInByText } from "./person.ts";
 import { SignOutPerson } from "./sign-out-person.tsx";
@@ -19,7 +20,7 @@ export function PersonDrawer({ sessionId, onClose }: { sessionId: string; onClos
   return (
     <Drawer title={data?.name ?? "Person"} isOpen onClose={onClose}>
       {error !== null && <ErrorNote error={error} doing="Reading the person" again={() => void refetch()} />}
-      {data === undefined && error === null && <p className="muted">Loading …</p>}
+      {data === undefined && error === null && <Skeleton heightPx={320} hasRows />}
       {data !== undefined && <Details person={data} onClose={onClose} />}
     </Drawer>
   );

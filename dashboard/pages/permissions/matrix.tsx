@@ -6,6 +6,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 
 import type { Pages, Row } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { TableFoot } from "../../components/table-foot.tsx";
 import { countText } from "../../components/uses.ts";
 import type { Pending } from "./pending.ts";
@@ -25,6 +26,7 @@ const ROW_PX = 30;
 const COLUMN_PX = 44;
 const HEAD_PX = 150;
 const SLUG_PX = 240;
+const SKELETON_PX = 380;
 const AHEAD = 30;
 
 /** Position in the grid including headers: row 0 has the roles, column 0 the permissions. */
@@ -134,13 +136,7 @@ export function Matrix({
     return (
       <>
         {error !== null && <ErrorNote error={error} doing="Reading the permissions" again={again} />}
-        {isLoading ? (
-          <p className="muted" role="status">
-            Loading …
-          </p>
-        ) : (
-          error === null && empty
-        )}
+        {isLoading ? <Skeleton heightPx={SKELETON_PX} hasRows /> : error === null && empty}
         {roles.length > 0 && !isLoading && (
           <ul className="matrix-roles">
             {roles.map((role) => (
@@ -229,6 +225,7 @@ export function Matrix({
                       aria-label={`${permission.slug}, ${role.name}: ${wordsOf(isGranted, wanted)}`}
                       aria-readonly={why !== undefined || undefined}
                       title={why}
+                      aria-description={why}
                       style={{ left, width: COLUMN_PX, height: ROW_PX }}
                       onClick={() => {
                         if (why === undefined) onToggle(role, permission, isGranted);

@@ -132,7 +132,17 @@ function PermissionsPage(): ReactNode {
         onOpenRole={(role) => setOpen({ kind: "role", role })}
         onOpenPermission={(permission) => setOpen({ kind: "permission", permission })}
         empty={
-          <EmptyState title={search === undefined ? "No permissions yet." : `No permission contains “${search}”.`} />
+          <EmptyState title={search === undefined ? "No permissions yet." : `No permission contains “${search}”.`}>
+            {search === undefined ? (
+              <Button unusable={toCreate.permission.unusable} onClick={toCreate.permission.open}>
+                Create the first permission
+              </Button>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
+          </EmptyState>
         }
       />
       {open?.kind === "review" && (

@@ -2,7 +2,7 @@ import { createLazyRoute, getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTime } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
@@ -78,7 +78,7 @@ function PolicyPage(): ReactNode {
               ],
               ...clientFacts(data.policy),
               ["Generation", `${data.generation}, version ${data.version}`],
-              ["Stored", <Ago key="stored" atMs={data.changedAt} />],
+              ["Stored", <FullTime key="stored" atMs={data.changedAt} />],
               ["Managed by", data.manager === undefined ? "nobody" : <code key="manager">{data.manager}</code>],
               ["Id", <code key="id">{data.policyId}</code>],
             ]}
@@ -96,13 +96,14 @@ function PolicyPage(): ReactNode {
           </section>
           <section aria-label="Propagation" className="policy-part">
             <h2>Propagation</h2>
-            <p className="muted">Age of each pod's data in seconds, since you opened this page.</p>
+            <p className="muted">Age of each pod's data since you opened this page.</p>
             {samples.length > 1 ? (
               <Plot
                 label={`Data age of the pods of ${data.name}`}
                 xs={xs}
+                unit="s"
                 series={series}
-                inWords={(value) => value.toLocaleString("en", { maximumFractionDigits: 2 })}
+                inWords={(value) => `${value.toLocaleString("en", { maximumFractionDigits: 2 })} s`}
               />
             ) : (
               <p>Waiting for the first reports …</p>

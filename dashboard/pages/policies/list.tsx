@@ -1,8 +1,9 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { lagText, stateOf } from "../../components/policy-words.ts";
@@ -23,6 +24,7 @@ const COLUMNS: readonly Column<Policy>[] = [
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "8rem",
     cell: (policy) => {
       const { kind, word, why } = stateOf(policy.dataPlane);
@@ -75,7 +77,13 @@ const COLUMNS: readonly Column<Policy>[] = [
     fromPx: 960,
     cell: ({ generation }) => generation,
   },
-  { id: "changed", header: "Changed", width: "7rem", fromPx: 1050, cell: ({ changedAt }) => <Ago atMs={changedAt} /> },
+  {
+    id: "changed",
+    header: "Changed",
+    width: "7.5rem",
+    fromPx: 1050,
+    cell: ({ changedAt }) => <Time atMs={changedAt} />,
+  },
 ];
 
 function PoliciesPage(): ReactNode {
@@ -100,7 +108,13 @@ function PoliciesPage(): ReactNode {
         doing="Reading the policies"
         empty={
           <EmptyState title={search === undefined ? "No policies yet." : `No policy name contains “${search}”.`}>
-            {search === undefined && <p>Apply an ApiKeyPolicy; its gates then appear here.</p>}
+            {search === undefined ? (
+              <p>Apply an ApiKeyPolicy; its gates then appear here.</p>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

@@ -18,6 +18,7 @@ const COLUMNS: readonly Column<Pod>[] = [
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "6rem",
     cell: ({ state, reason }) => (
       <Badge kind={STATES[state]} title={reason}>
@@ -72,7 +73,11 @@ export function PodsTable({ policy }: { policy: Policy }): ReactNode {
           pages={pages}
           rowId={({ podId }) => podId}
           doing="Reading the pods"
-          empty={<EmptyState title="No gate has reported in the last 15 seconds." />}
+          empty={
+            <EmptyState title="No gate has reported in the last 15 seconds.">
+              <p>Start a pod that the selector of the policy matches.</p>
+            </EmptyState>
+          }
         />
       </div>
       {more > 0 && <p className="muted">{more} more are not listed.</p>}

@@ -1,7 +1,7 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -46,7 +46,7 @@ const COLUMNS: readonly Column<Namespace>[] = [
     cell: ({ manager }) => <ManagedBadge manager={manager} />,
   },
   { id: "id", header: "Id", width: "minmax(8rem, 1fr)", fromPx: 900, cell: ({ id }) => <code>{id}</code> },
-  { id: "created", header: "Created", width: "8rem", fromPx: 700, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  { id: "created", header: "Created", width: "8rem", fromPx: 700, cell: ({ createdAt }) => <Time atMs={createdAt} /> },
 ];
 
 function NamespacesPage(): ReactNode {
@@ -88,7 +88,18 @@ function NamespacesPage(): ReactNode {
         doing="Reading the namespaces"
         empty={
           <EmptyState title={search === undefined ? "No namespaces yet." : `No namespace contains “${search}”.`}>
-            {search === undefined && <p>A limit call or policy that names a missing namespace creates it.</p>}
+            {search === undefined ? (
+              <>
+                <p>A limit call or policy that names a missing namespace creates it.</p>
+                <Button unusable={lacking} onClick={() => setCreating(true)}>
+                  Create the first namespace
+                </Button>
+              </>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

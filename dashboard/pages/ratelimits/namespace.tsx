@@ -4,7 +4,7 @@ import type { StoredNamespace } from "../../../core/manifests/from-store/stored-
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, usePages, useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { formatDuration } from "../../components/duration.ts";
@@ -53,7 +53,7 @@ const COLUMNS: readonly Column<Override>[] = [
     header: "Set",
     width: "8rem",
     fromPx: 900,
-    cell: ({ createdAt, updatedAt }) => <Ago atMs={updatedAt ?? createdAt} />,
+    cell: ({ createdAt, updatedAt }) => <Time atMs={updatedAt ?? createdAt} />,
   },
 ];
 
@@ -140,7 +140,18 @@ function NamespacePage(): ReactNode {
         doing="Reading the overrides"
         empty={
           <EmptyState title={search === undefined ? "No overrides." : `No override contains “${search}”.`}>
-            {search === undefined && <p>Every identifier has the limit that calls and policies specify.</p>}
+            {search === undefined ? (
+              <>
+                <p>Every identifier has the limit that calls and policies specify.</p>
+                <Button unusable={needs("ratelimit.*.set_override")} onClick={() => setOpen("new")}>
+                  Set the first override
+                </Button>
+              </>
+            ) : (
+              <Button onClick={() => void navigate({ search: withText("search", ""), replace: true })}>
+                Clear the search
+              </Button>
+            )}
           </EmptyState>
         }
       />

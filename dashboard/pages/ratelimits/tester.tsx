@@ -1,11 +1,10 @@
 import { type ReactNode, useEffect, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Ago, FullTime } from "../../components/ago.tsx";
 import { formatDuration } from "../../components/duration.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { exactText } from "../../components/time.ts";
 import "./tester.css";
 
 type Explained = Data<"admin.explainOverride">;
@@ -82,10 +81,7 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
       ) : (
         <p>
           {count.used.toLocaleString("en")} used, {count.remaining.toLocaleString("en")} remaining; this window ends at{" "}
-          <span title={exactText(count.reset)}>{exactText(count.reset)}</span>{" "}
-          <span className="muted">
-            (as of <Ago atMs={now} />)
-          </span>
+          <FullTime atMs={count.reset} />, as of <Ago atMs={now} />
         </p>
       )}
       {others.length > 0 && (

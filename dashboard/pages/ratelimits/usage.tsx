@@ -2,13 +2,20 @@ import { type ReactNode, useMemo } from "react";
 import { useNow } from "../../api/use-now.ts";
 import { countedUntilOf, useUsageRows, useUsageState, windowWithin } from "../../api/use-usage.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { Plot } from "../../components/plot.tsx";
-import { type PlotSeries, plotMarkAt } from "../../components/plot-marks.ts";
-import { exactText } from "../../components/time.ts";
+import { bucketProps, Plot, plotSpacePx } from "../../components/plot.tsx";
+import { LIMIT_MARKS, type PlotSeries } from "../../components/plot-marks.ts";
+import { fullText } from "../../components/time.ts";
 import { TopTable } from "../../components/top-table.tsx";
 import { Panel } from "../../components/usage-panel.tsx";
 import { RangeButtons } from "../../components/usage-selects.tsx";
-import { type Preset, refreshMsOf, windowOf } from "../../usage/buckets.ts";
+import {
+  PRESET_NAMES,
+  type Preset,
+  refreshMsOf,
+  type TimeWindow,
+  windowOf,
+  wordsOfPreset,
+} from "../../usage/buckets.ts";
 import { checksQuery, topIdentifiersQuery } from "../../usage/queries.ts";
 import { checksOverTime, type IdentifierRow, readCheckRows, readIdentifierRows } from "../../usage/series.ts";
 
@@ -46,18 +53,16 @@ export function NamespaceUsage({
   const panel = { again, isReportedAbove: false };
   return (
     <>
-      <fieldset className="usage-ranges">
-        <legend className="unseen">Time</legend>
-        <RangeButtons range={range} onChange={onRange} />
-      </fieldset>
+      <RangeButtons names={PRESET_NAMES} wordsOf={wordsOfPreset} range={range} onChange={onRange} />
       <Panel
         {...panel}
         title="Checks"
+        spacePx={plotSpacePx(160)}
         response={{ ...checks, data: overTime }}
         query={sql.checks}
         doing="Counting the checks"
       >
-        {(data) => <ChecksPlot data={data} endMs={window.toMs} countedUntilMs={state.data?.countedUntil} />}
+        {(data) => <ChecksPlot data={data} window={window} countedUntilMs={state.data?.countedUntil} />}
       </Panel>
       <div className="usage-panels">
         <Panel {...panel} title="Most checks" response={most} query={sql.most} doing="Counting the identifiers">
@@ -81,30 +86,49 @@ export function NamespaceUsage({
 
 function ChecksPlot({
   data,
-  endMs,
+  window,
   countedUntilMs,
 }: {
   data: ReturnType<typeof checksOverTime>;
-  endMs: number;
+  window: TimeWindow;
   countedUntilMs: number | undefined;
 }): ReactNode {
   const series = useMemo(
     (): readonly PlotSeries[] => [
-      { name: "passed", label: "passed", mark: plotMarkAt(0), values: data.passed, total: data.passedTotal },
-      { name: "refused", label: "rejected", mark: plotMarkAt(1), values: data.refused, total: data.refusedTotal },
+      {
+        name: "passed",
+        label: "within the limit",
+        mark: LIMIT_MARKS.within,
+        values: data.passed,
+        total: data.passedTotal,
+      },
+      {
+        name: "refused",
+        label: "over the limit",
+        mark: LIMIT_MARKS.over,
+        values: data.refused,
+        total: data.refusedTotal,
+      },
     ],
     [data],
   );
-  if (data.passedTotal + data.refusedTotal === 0) return <EmptyState title="No checks in this period." />;
+  if (data.passedTotal + data.refusedTotal === 0) {
+    return (
+      <EmptyState title="No checks in this period.">
+        <p className="muted">What calls and policies check in this namespace appears here after a few seconds.</p>
+      </EmptyState>
+    );
+  }
   return (
     <Plot
       label="Checks of the namespace, passed and rejected"
       xs={data.times}
-      endX={endMs}
+      endX={window.toMs}
       series={series}
       isStacked
+      {...bucketProps("checks", window.bucket)}
       heightPx={160}
-      foot={countedUntilMs !== undefined && <span>Counted until {exactText(countedUntilMs)}.</span>}
+      foot={countedUntilMs !== undefined && <span>Counted until {fullText(countedUntilMs)}.</span>}
     />
   );
 }

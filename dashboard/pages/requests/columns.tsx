@@ -1,22 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Named } from "../../api/use-names.ts";
-import { Badge } from "../../components/badge.tsx";
-import { LimitBadge } from "../../components/state-badge.tsx";
+import { Time } from "../../components/ago.tsx";
+import { LimitBadge, OutcomeBadge } from "../../components/state-badge.tsx";
 import type { Column } from "../../components/table.tsx";
-import { localText, preciseText } from "../../components/time.ts";
 import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
-import { outcomeInWords } from "../../usage/series.ts";
 
 type Names = ReadonlyMap<string, Named | undefined>;
-
-function LocalTime({ atMs }: { atMs: number }): ReactNode {
-  return (
-    <time dateTime={new Date(atMs).toISOString()} title={preciseText(atMs)}>
-      {localText(atMs, Date.now())}
-    </time>
-  );
-}
 
 /** Text that a caller chose, which may be too long for its column. */
 const Chosen = ({ text }: { text: string }): ReactNode => <span title={text}>{text}</span>;
@@ -25,7 +15,7 @@ const TIME = {
   id: "time",
   header: "Time",
   width: "7.5rem",
-  cell: ({ timeMs }: { timeMs: number }) => <LocalTime atMs={timeMs} />,
+  cell: ({ timeMs }: { timeMs: number }) => <Time atMs={timeMs} form="log" />,
 };
 const REQUEST = {
   id: "request",
@@ -60,12 +50,9 @@ export const verificationColumns = (
   {
     id: "outcome",
     header: "Outcome",
-    width: "9.5rem",
-    cell: ({ outcome }) => (
-      <Badge kind={outcome === "VALID" ? "good" : "bad"} title={outcome}>
-        {outcomeInWords(outcome)}
-      </Badge>
-    ),
+    width: "10rem",
+    inCard: "corner",
+    cell: ({ outcome }) => <OutcomeBadge outcome={outcome} />,
   },
   {
     id: "key",
@@ -107,7 +94,8 @@ export const ratelimitColumns = (namespaces: Names): readonly Column<RatelimitRo
   {
     id: "result",
     header: "Result",
-    width: "8rem",
+    width: "8.5rem",
+    inCard: "corner",
     cell: ({ passed }) => <LimitBadge passed={passed} />,
   },
   {

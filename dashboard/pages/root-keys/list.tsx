@@ -1,18 +1,20 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { AgoOr } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
+import { TimeOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { FilterMenu } from "../../components/filter-menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { chipOf } from "../../components/usage-selects.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
-import { findingText, nameOf, type RootKey } from "./root-key.ts";
+import { findingText, nameOf, type RootKey, stateWord } from "./root-key.ts";
 import { RootKeyDrawer } from "./root-key-drawer.tsx";
 import { type RootKeySearch, readSearch } from "./search.ts";
 import { inWords } from "./tuples.ts";
@@ -20,8 +22,6 @@ import "./root-keys.css";
 
 export const Route = createLazyRoute("/root-keys")({ component: RootKeysPage });
 const here = getRouteApi("/root-keys");
-
-const STATE_KIND = { active: "good", disabled: "warn", expired: "bad" } as const;
 
 // Columns of the list. The name is isolated, so that control characters in it cannot change the direction of the text around it.
 const COLUMNS: readonly Column<RootKey>[] = [
@@ -40,19 +40,26 @@ const COLUMNS: readonly Column<RootKey>[] = [
     fromPx: 640,
     cell: ({ permissions }) => <span title={permissions.join("\n")}>{inWords(permissions)}</span>,
   },
-  { id: "used", header: "Last used", width: "6.5rem", fromPx: 720, cell: (row) => row.lastUsedOn ?? "never" },
+  {
+    id: "used",
+    header: "Last used",
+    width: "6.5rem",
+    fromPx: 720,
+    cell: ({ lastUsedOn }) => (lastUsedOn === undefined ? "never" : <span title="UTC day">{lastUsedOn}</span>),
+  },
   {
     id: "expires",
     header: "Expires",
-    width: "6rem",
+    width: "7.5rem",
     fromPx: 900,
-    cell: ({ expires }) => <AgoOr atMs={expires} otherwise="never" />,
+    cell: ({ expires }) => <TimeOr atMs={expires} otherwise="never" />,
   },
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "6rem",
-    cell: ({ state }) => <Badge kind={STATE_KIND[state]}>{state}</Badge>,
+    cell: ({ state }) => <StateOf state={stateWord(state)} />,
   },
   {
     id: "findings",
@@ -92,13 +99,25 @@ function RootKeysPage(): ReactNode {
     >
       <div className="root-key-filters">
         <SearchField label="Name, id or start contains" value={search ?? ""} onChange={(text) => set("search", text)} />
-        <Select
-          label="State"
-          value={state ?? "any"}
-          options={["any", "active", "disabled", "expired"].map((value) => ({ value, label: value }))}
-          onChange={(value) => set("state", value)}
-        />
-        <SearchField label="Environment" value={environment ?? ""} onChange={(text) => set("environment", text)} />
+        <FilterMenu
+          chips={[
+            ...chipOf("State", state && stateWord(state), () => set("state", undefined)),
+            ...chipOf("Environment", environment, () => set("environment", undefined)),
+          ]}
+        >
+          <Select
+            label="State"
+            value={state ?? "any"}
+            options={[
+              { value: "any", label: "Any" },
+              { value: "active", label: "Enabled" },
+              { value: "disabled", label: "Disabled" },
+              { value: "expired", label: "Expired" },
+            ]}
+            onChange={(value) => set("state", value)}
+          />
+          <SearchField label="Environment" value={environment ?? ""} onChange={(text) => set("environment", text)} />
+        </FilterMenu>
       </div>
       <Table
         label="Root keys"
@@ -109,7 +128,17 @@ function RootKeysPage(): ReactNode {
         onOpen={({ rootKeyId }) => set("rootKey", rootKeyId, false)}
         openId={rootKey}
         doing="Reading the root keys"
-        empty={<EmptyState title={isFiltered ? "No root keys match the filter." : "No root keys yet."} />}
+        empty={
+          <EmptyState title={isFiltered ? "No root keys match the filter." : "No root keys yet."}>
+            {isFiltered ? (
+              <Button onClick={() => void navigate({ search: {}, replace: true })}>Remove the filters</Button>
+            ) : (
+              <Button unusable={lacking} onClick={() => setIsCreating(true)}>
+                Create the first root key
+              </Button>
+            )}
+          </EmptyState>
+        }
       />
       {isCreating && <CreateRootKey onClose={() => setIsCreating(false)} />}
       {rootKey !== undefined && (

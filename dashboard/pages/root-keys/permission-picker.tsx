@@ -11,6 +11,8 @@ import { useChoices } from "../../components/use-options.ts";
 import { actionsOf, PRESETS, RESOURCES, type ResourceType, warningsOf } from "./tuples.ts";
 import "./root-keys.css";
 
+const NOT_HELD = "You can grant only permissions that you hold.";
+
 /**
  * Selects permissions: a resource type, an object and the actions, or a preset. The selected permissions are shown as they will be stored.
  */
@@ -74,8 +76,7 @@ export function PermissionPicker({
               key={action}
               label={action.replaceAll("_", " ")}
               isChecked={permissions.includes(tuple)}
-              isDisabled={!isAllowed || id === null}
-              {...(isAllowed ? {} : { hint: "You can grant only permissions that you hold." })}
+              unusable={isAllowed ? (id === null ? `Choose one ${one}, or all, first.` : undefined) : NOT_HELD}
               onChange={(isHeld) => set(tuple, isHeld)}
             />
           );

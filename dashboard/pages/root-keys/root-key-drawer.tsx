@@ -1,16 +1,17 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import { Ago, AgoOr } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
+import { FullTime, FullTimeOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
-import { findingText, nameOf, type RootKeyDetails } from "./root-key.ts";
+import { findingText, nameOf, type RootKeyDetails, stateWord } from "./root-key.ts";
 import { RotateRootKey } from "./rotate-root-key.tsx";
 import { inWords } from "./tuples.ts";
 import "./root-keys.css";
@@ -31,7 +32,7 @@ export function RootKeyDrawer({
       {read.error !== null && (
         <ErrorNote error={read.error} doing="Reading the root key" again={() => void read.refetch()} />
       )}
-      {read.data === undefined && read.error === null && <p className="muted">Loading …</p>}
+      {read.data === undefined && read.error === null && <Skeleton heightPx={320} hasRows />}
       {read.data !== undefined && <Details rootKey={read.data} onOpen={onOpen} onClose={onClose} />}
     </Drawer>
   );
@@ -96,12 +97,12 @@ function Details({
         facts={[
           ["Id", <code key="id">{rootKey.rootKeyId}</code>],
           ["Start", <code key="start">{rootKey.start}…</code>],
-          ["State", <Badge key="state">{rootKey.state}</Badge>],
+          ["State", <StateOf key="state" state={stateWord(rootKey.state)} />],
           ["Environment", rootKey.environment ?? "none"],
           ["May", inWords(rootKey.permissions)],
-          ["Created", <Ago key="created" atMs={rootKey.createdAt} />],
-          ["Expires", <AgoOr key="expires" atMs={rootKey.expires} otherwise="never" />],
-          ["Last used", rootKey.lastUsedOn === undefined ? "no recorded use" : `${rootKey.lastUsedOn} (UTC)`],
+          ["Created", <FullTime key="created" atMs={rootKey.createdAt} />],
+          ["Expires", <FullTimeOr key="expires" atMs={rootKey.expires} otherwise="never" />],
+          ["Last used", rootKey.lastUsedOn === undefined ? "no recorded use" : `${rootKey.lastUsedOn} (UTC day)`],
           ["Called v1", rootKey.v1UsedOn ?? "never"],
           ...(predecessorId === undefined ? [] : [linkTo("Replaces", predecessorId, onOpen)]),
           ...(successorId === undefined ? [] : [linkTo("Replaced by", successorId, onOpen)]),
@@ -118,7 +119,7 @@ function Details({
       </ul>
       {rootKey.usesSince !== undefined && (
         <p className="muted">
-          Usage is recorded since <Ago atMs={rootKey.usesSince} />, by UTC date, with a delay of up to a minute.
+          Usage is recorded since <FullTime atMs={rootKey.usesSince} />, by UTC day, with a delay of up to a minute.
         </p>
       )}
       {opened === "change" && <ChangeRootKey rootKey={rootKey} onClose={close} />}

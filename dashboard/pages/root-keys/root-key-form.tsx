@@ -3,6 +3,7 @@ import { FormDialog } from "../../components/form-dialog.tsx";
 import { FormSection } from "../../components/form-section.tsx";
 import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { TextField } from "../../components/text-field.tsx";
+import { localInput, readLocalInput, zoneName } from "../../components/time.ts";
 import { dayText } from "../../components/words.ts";
 import { PermissionPicker } from "./permission-picker.tsx";
 import { inWords } from "./tuples.ts";
@@ -11,25 +12,30 @@ export interface RootKeyDraft {
   readonly name: string;
   readonly environment: string;
   readonly permissions: readonly string[];
-  /** UTC date, `YYYY-MM-DD`, at the end of which the root key expires; empty if it never expires. */
+  /** Local date, `YYYY-MM-DD`, at the end of which the root key expires; empty if it never expires. */
   readonly expiresOn: string;
 }
 
-const DAY_MS = 86_400_000;
 const ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
 /** Returns the expiry, Unix ms; `undefined` if the root key never expires. */
 export const expiresOf = ({ expiresOn }: Pick<RootKeyDraft, "expiresOn">): number | undefined =>
-  expiresOn === "" ? undefined : Date.parse(expiresOn) + DAY_MS - 1;
+  expiresOn === "" ? undefined : endOfDay(expiresOn);
+
+/** Returns the end of a local date, Unix ms; `undefined` if the text is not a date. */
+function endOfDay(date: string): number | undefined {
+  const lastMinute = readLocalInput(`${date}T23:59`);
+  return typeof lastMinute === "number" ? lastMinute + 59_999 : undefined;
+}
 
 export const dateOf = (expires: number | undefined): string =>
-  expires === undefined ? "" : new Date(expires).toISOString().slice(0, 10);
+  expires === undefined ? "" : localInput(expires).slice(0, 10);
 
 /** Returns the reason why the form cannot be submitted yet; `undefined` if it can. */
 export function problemOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
   if (name.trim().length < 3) return "Enter a name of at least 3 characters.";
   if (environment !== "" && !ENVIRONMENT.test(environment)) return "Enter an environment such as production.";
-  if (expiresOn !== "" && Number.isNaN(Date.parse(expiresOn))) return "The expiry is not a date.";
+  if (expiresOn !== "" && endOfDay(expiresOn) === undefined) return "The expiry is not a date.";
   return permissions.length === 0 ? "Choose at least one permission." : undefined;
 }
 
@@ -37,8 +43,7 @@ export function problemOf({ name, environment, permissions, expiresOn }: RootKey
 export function outcomeOf({ name, permissions, expiresOn }: RootKeyDraft): string {
   const named = name.trim() === "" ? "" : ` named “${name.trim()}”`;
   const expires = expiresOf({ expiresOn });
-  const life =
-    expires === undefined || Number.isNaN(expires) ? "never expires" : `expires at the end of ${dayText(expires)}`;
+  const life = expires === undefined ? "never expires" : `expires at the end of ${dayText(expires)}`;
   const rights = permissions.length === 0 ? "without permissions" : `that may ${inWords(permissions)}`;
   return `A root key${named} ${rights}; ${life}.`;
 }
@@ -111,7 +116,7 @@ export function RootKeyForm({
           type="date"
           value={draft.expiresOn}
           onChange={(expiresOn) => change({ expiresOn })}
-          hint="UTC. Leave it empty for a root key that never expires."
+          hint={`In ${zoneName()}. Leave it empty for a root key that never expires.`}
         />
         <Presets
           label="Expires after"

@@ -8,6 +8,9 @@ export const SHOWN_BY: readonly Procedure[] = ["admin.listRootKeys", "admin.getR
 
 export const nameOf = ({ name, rootKeyId }: Pick<RootKey, "name" | "rootKeyId">): string => name ?? rootKeyId;
 
+/** Returns the word for a state. The API calls an enabled root key active. */
+export const stateWord = (state: RootKey["state"]) => (state === "active" ? "enabled" : state);
+
 const FINDINGS: Readonly<Record<RootKey["findings"][number]["kind"], string>> = {
   old: "older than 90 days",
   never_used: "never used",

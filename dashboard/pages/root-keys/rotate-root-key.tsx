@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
-import { Ago } from "../../components/ago.tsx";
+import { FullTime } from "../../components/ago.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { Select } from "../../components/select.tsx";
 import { NewRootKey } from "./new-root-key.tsx";
@@ -24,8 +24,8 @@ export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; o
     return (
       <NewRootKey secret={rotate.data.rootKey} onClose={onClose}>
         <p>
-          The old root key expires: <Ago atMs={rotate.data.predecessorExpiresAt} />. The details of each root key show
-          the other.
+          The old root key expires: <FullTime atMs={rotate.data.predecessorExpiresAt} />. The details of each root key
+          show the other.
         </p>
       </NewRootKey>
     );

@@ -11,7 +11,7 @@ export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange:
   return (
     <>
       <p>
-        Usage queries are <Badge kind={isOn ? "good" : "warn"}>{isOn ? "on" : "off"}</Badge> (default: on).{" "}
+        Usage queries are <Badge kind={isOn ? "good" : "off"}>{isOn ? "on" : "off"}</Badge> (default: on).{" "}
         {isOn
           ? "Root keys and people with permission to read analytics can query usage."
           : "Usage queries fail with 412, and pages show no usage. Usage is still counted, and can be queried after usage queries are on again, within its retention."}

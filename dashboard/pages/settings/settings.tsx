@@ -8,6 +8,7 @@ import { Button } from "../../components/button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
 import { AnalyticsSwitch } from "./analytics-switch.tsx";
 import { type Bound, boundText, wordsOf } from "./bound.ts";
 import { ChangeQueryLimits } from "./change-query-limits.tsx";
@@ -22,7 +23,7 @@ function SettingsPage(): ReactNode {
   return (
     <Page title="Settings" about="Quota and limits of usage queries of this workspace.">
       {error !== null && <ErrorNote error={error} doing="Reading the settings" again={() => void refetch()} />}
-      {data === undefined && error === null && <p className="muted">Loading …</p>}
+      {data === undefined && error === null && <Skeleton heightPx={320} hasRows />}
       {data !== undefined && (
         <>
           <Sections settings={data} />

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace.ts";
 import { usePages } from "../../api/queries.ts";
 import { useMay, useWorkspace } from "../../api/session.ts";
-import { Ago } from "../../components/ago.tsx";
+import { Time } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -11,6 +11,7 @@ import { Menu } from "../../components/menu.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
+import { StateOf } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
@@ -70,7 +71,11 @@ function WorkspacesPage(): ReactNode {
             pages={pages}
             rowId={({ workspaceId }) => workspaceId}
             doing="Reading the workspaces"
-            empty={<EmptyState title={`No workspace has “${search ?? ""}” in its name or id.`} />}
+            empty={
+              <EmptyState title={`No workspace has “${search ?? ""}” in its name or id.`}>
+                <Button onClick={() => void navigate({ search: {}, replace: true })}>Clear the search</Button>
+              </EmptyState>
+            }
           />
         </>
       ) : (
@@ -123,10 +128,11 @@ const columnsOf = ({
   {
     id: "state",
     header: "State",
+    inCard: "corner",
     width: "minmax(5.5rem, 1fr)",
     cell: ({ workspaceId, enabled }) => (
       <>
-        <Badge kind={enabled ? "good" : "warn"}>{enabled ? "enabled" : "disabled"}</Badge>{" "}
+        <StateOf state={enabled ? "enabled" : "disabled"} />{" "}
         {workspaceId === shownId && <Badge title="The workspace that this page shows.">current</Badge>}
       </>
     ),
@@ -138,10 +144,17 @@ const columnsOf = ({
     fromPx: 560,
     cell: ({ quotaPerMinute }) => quotaText(quotaPerMinute),
   },
-  { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
+  {
+    id: "created",
+    header: "Created",
+    width: "7.5rem",
+    fromPx: 800,
+    cell: ({ createdAt }) => <Time atMs={createdAt} />,
+  },
   {
     id: "actions",
     header: "",
+    inCard: "corner",
     width: "5rem",
     cell: (workspace) => (
       <Menu

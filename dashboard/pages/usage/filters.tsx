@@ -1,9 +1,12 @@
 import type { ReactNode } from "react";
+import { useNames } from "../../api/use-names.ts";
 import { Button } from "../../components/button.tsx";
+import { FilterMenu } from "../../components/filter-menu.tsx";
 import { SearchField } from "../../components/search-field.tsx";
-import { ApiSelect, OutcomeSelect, RangeButtons } from "../../components/usage-selects.tsx";
-import type { TimeWindow } from "../../usage/buckets.ts";
+import { ApiSelect, chipOf, OutcomeSelect, RangeButtons } from "../../components/usage-selects.tsx";
+import { PRESET_NAMES, type TimeWindow, wordsOfPreset } from "../../usage/buckets.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
+import { outcomeInWords } from "../../usage/series.ts";
 
 const ANY = "";
 
@@ -18,15 +21,20 @@ export function Filters({
   onChange: (search: UsageSearch) => void;
 }): ReactNode {
   const range = rangeOf(search);
+  const { api, key, owner, outcome } = search;
+  const apis = useNames("api", api === undefined ? [] : [api]);
   const set = (name: "api" | "key" | "owner" | "outcome", value: string): void => {
     const { [name]: _, ...rest } = search;
     onChange(value === ANY ? rest : { ...rest, [name]: value });
   };
   return (
     <div className="usage-bar">
-      <fieldset className="usage-ranges">
-        <legend className="unseen">Time</legend>
-        <RangeButtons range={range} onChange={(preset) => onChange(withRange(search, preset))} />
+      <RangeButtons
+        names={PRESET_NAMES}
+        wordsOf={wordsOfPreset}
+        range={range}
+        onChange={(preset) => onChange(withRange(search, preset))}
+      >
         {typeof range !== "string" && (
           <Button
             title="Double the period"
@@ -38,11 +46,20 @@ export function Filters({
             Zoom out
           </Button>
         )}
-      </fieldset>
-      <ApiSelect value={search.api} onChange={(value) => set("api", value)} />
-      <SearchField label="Key id" value={search.key ?? ANY} onChange={(value) => set("key", value.trim())} />
-      <SearchField label="Owner" value={search.owner ?? ANY} onChange={(value) => set("owner", value)} />
-      <OutcomeSelect value={search.outcome} onChange={(value) => set("outcome", value)} />
+      </RangeButtons>
+      <FilterMenu
+        chips={[
+          ...chipOf("API", api && (apis.get(api)?.name ?? api), () => set("api", ANY)),
+          ...chipOf("Key id", key, () => set("key", ANY)),
+          ...chipOf("Owner", owner, () => set("owner", ANY)),
+          ...chipOf("Outcome", outcome && outcomeInWords(outcome), () => set("outcome", ANY)),
+        ]}
+      >
+        <ApiSelect value={api} onChange={(value) => set("api", value)} />
+        <OutcomeSelect value={outcome} onChange={(value) => set("outcome", value)} />
+        <SearchField label="Key id" value={key ?? ANY} onChange={(value) => set("key", value.trim())} />
+        <SearchField label="Owner" value={owner ?? ANY} onChange={(value) => set("owner", value)} />
+      </FilterMenu>
     </div>
   );
 }

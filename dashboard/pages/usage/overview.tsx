@@ -1,4 +1,5 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { Printer } from "lucide-react";
 import { type ReactNode, useMemo, useState } from "react";
 import type { ApiError } from "../../api/api-error.ts";
 import { useRead } from "../../api/queries.ts";
@@ -8,17 +9,18 @@ import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
-import { Plot } from "../../components/plot.tsx";
+import { bucketProps, Plot, plotSpacePx } from "../../components/plot.tsx";
 import { plotMarkAt } from "../../components/plot-marks.ts";
-import { durationText, exactText } from "../../components/time.ts";
+import { durationText, windowText } from "../../components/time.ts";
 import { TopTable } from "../../components/top-table.tsx";
 import { UsageOff } from "../../components/usage-off.tsx";
 import { Panel } from "../../components/usage-panel.tsx";
-import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
+import { refreshMsOf, windowOf, wordsOfPreset } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
 import { type OutcomesOverTime, totalsText } from "../../usage/series.ts";
 import { Filters } from "./filters.tsx";
+import { PrintHead } from "./print-head.tsx";
 import { latencySeries, usePictures } from "./use-pictures.ts";
 import "./usage.css";
 
@@ -63,14 +65,17 @@ function UsagePage(): ReactNode {
             Requests
           </Link>
           <Link to="/usage/sql">Query with SQL</Link>
+          <Button onClick={() => globalThis.print()}>
+            <Printer size={16} aria-hidden />
+            Print
+          </Button>
         </>
       }
     >
+      <PrintHead search={search} window={window} atMs={nowMs} />
       <Filters search={search} window={window} onChange={change} />
       <div className="usage-age muted">
-        <span>
-          {exactText(window.fromMs)} to {exactText(window.toMs)}, by the {window.bucket}
-        </span>
+        <span>{windowText(window)}</span>
         <span>
           asked <Ago atMs={nowMs} />
         </span>
@@ -88,6 +93,7 @@ function UsagePage(): ReactNode {
           <Panel
             {...panel}
             isWide
+            spacePx={plotSpacePx()}
             title="Outcomes"
             about={outcomes && totalsText(outcomes)}
             response={{ ...rows, data: outcomes }}
@@ -100,11 +106,17 @@ function UsagePage(): ReactNode {
                 outcomes={data}
                 countedUntilMs={state.data?.countedUntil}
                 onZoom={(fromMs, toMs) => change(withRange(search, { fromMs, toMs }))}
+                empty={
+                  range !== LONGEST && (
+                    <Button onClick={() => change(withRange(search, LONGEST))}>Show {wordsOfPreset(LONGEST)}</Button>
+                  )
+                }
               />
             )}
           </Panel>
           <Panel
             {...panel}
+            spacePx={plotSpacePx(160)}
             title="Credits spent"
             about={outcomes && `${outcomes.creditsTotal.toLocaleString("en")} in all`}
             response={{ ...rows, data: outcomes }}
@@ -115,8 +127,9 @@ function UsagePage(): ReactNode {
           </Panel>
           <Panel
             {...panel}
+            spacePx={plotSpacePx(160)}
             title="Latency of verification"
-            about="50th, 95th and 99th percentile."
+            about="Of all verifications in a step, half take less than the median."
             response={hasLatency ? latency : NO_LATENCY}
             doing="Reading latencies"
           >
@@ -175,6 +188,7 @@ const requestsOf = ({ range = "24h", api, key, owner, outcome }: UsageSearch) =>
   ...(outcome === undefined ? {} : { outcome }),
 });
 
+const LONGEST = "30d";
 const COUNTED = ["Verified", "Rejected", "Credits"] as const;
 const numbersOf = ({
   verifications,
@@ -230,11 +244,14 @@ function Credits({
       endX={data.window.toMs}
       series={series}
       isStacked
+      {...bucketProps("credits", data.window.bucket)}
       heightPx={160}
       onZoom={onZoom}
     />
   );
 }
+
+const QUANTILE_WORDS = { p50: "median", p95: "95th percentile", p99: "99th percentile" } as const;
 
 function Latency({
   data,
@@ -247,7 +264,12 @@ function Latency({
     const read = latencySeries(data, window);
     return {
       times: read.times,
-      series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: plotMarkAt(place), values })),
+      series: read.series.map(({ name, values }, place) => ({
+        name,
+        label: QUANTILE_WORDS[name],
+        mark: plotMarkAt(place),
+        values,
+      })),
     };
   }, [data, window]);
   if (data.length === 0) return <p className="muted">No verifications in this period.</p>;
@@ -257,6 +279,8 @@ function Latency({
       xs={times}
       endX={window.toMs}
       series={series}
+      {...bucketProps("ms", window.bucket)}
+      unit="ms"
       heightPx={160}
       inWords={(ms) => `${ms.toLocaleString("en", { maximumFractionDigits: 2 })} ms`}
     />

@@ -53,7 +53,8 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
       <Plot
         label="Result"
         xs={shown.xs}
-        isTime={shown.isTime}
+        over={shown.over}
+        unit={choice.y}
         series={series}
         heightPx={280}
         foot={shown.omitted > 0 && <span>{shown.omitted} smaller lines are omitted.</span>}
