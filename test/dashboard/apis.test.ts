@@ -62,13 +62,15 @@ describe("APIs", () => {
     await page.getByRole("link", { name: "made too early" }).waitFor();
   });
 
-  test("dashboard explains who can remove delete protection of an API", async ({ dashboard, open }) => {
+  test("dashboard leads from the deletion of a protected API to its settings", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
     await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);
     const page = await open("/apis?search=protected-api");
     await page.getByRole("button", { name: "More of protected-api" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
-    await page.getByText(`postern api update --id ${apiId}`).waitFor();
+    await page.getByRole("dialog").getByRole("link", { name: "settings of the API" }).click();
+    await page.waitForURL(`**/apis/${apiId}*`);
+    await page.getByRole("button", { name: "Change the settings" }).waitFor();
   });
 
   test("dashboard locks a managed API and names its manifest", async ({ dashboard, open }) => {

@@ -157,8 +157,8 @@ const A_RULE = {
   ],
 };
 
-/** Fields with a strict schema of their own. Its texts are those of the procedures that store the same objects. */
-const STRICT: ReadonlySet<string> = new Set(["managed.applyObject spec{}"]);
+/** Fields with a strict schema of their own, whose texts are those of the procedures that store the same objects; and addresses. */
+const STRICT: ReadonlySet<string> = new Set(["managed.applyObject spec{}", "apis.updateApi ipAllowList[]"]);
 
 /** Fields that name an object, which must exist. Of the others only those take no hostile text whose schema has a pattern. */
 const NAMES =

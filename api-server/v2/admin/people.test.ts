@@ -29,7 +29,7 @@ beforeEach(async () => {
 
 const kindOf = ({ status, body }: Reply) => [status, body.error?.type.split("/").at(-1)];
 const at = (person: PersonAtPage, workspace: Workspace) => ({
-  call: (path: string, body: object = {}) => person.call(`admin.${path}`, body, { "postern-workspace": workspace.id }),
+  call: (path: string, body: object = {}) => person.call(path, body, { "postern-workspace": workspace.id }),
   data: async (path: string, body: object = {}) => {
     const reply = await at(person, workspace).call(path, body);
     if (reply.status !== 200) throw new Error(JSON.stringify(reply.body));
@@ -68,7 +68,7 @@ describe("admin.listPeople", () => {
     await withGroups("Grace", ["team"], "grace@example.com");
     await withGroups("Other", ["payments"]);
     await withGroups("Zoe", ["ops"]);
-    const people = await admin.data("listPeople");
+    const people = await admin.data("admin.listPeople");
     expect(people).toMatchObject([
       { name: "Admin", signedInBy: "link", linkMadeBy: "root@host", role: "admin", allWorkspaces: false, groups: [] },
       {
@@ -84,7 +84,7 @@ describe("admin.listPeople", () => {
     ]);
     rolesOf({ team: { [shop.id]: "viewer" }, payments: { [shop.id]: "viewer" } });
     expect(
-      (await admin.data("listPeople")).map(({ name, role }: { name: string; role: string }) => [name, role]),
+      (await admin.data("admin.listPeople")).map(({ name, role }: { name: string; role: string }) => [name, role]),
     ).toEqual([
       ["Admin", "admin"],
       ["Grace", "viewer"],
@@ -105,14 +105,17 @@ describe("admin.listPeople", () => {
     ]);
     const same = await signIn(t, { name: "Twin", workspaceId: shop.id, role: "viewer" });
     const other = await signIn(t, { name: "Twin", workspaceId: bank.id });
-    const people = await admin.data("listPeople");
+    const people = await admin.data("admin.listPeople");
     expect(people.map(({ name, sessions }: { name: string; sessions: number }) => [name, sessions])).toEqual([
       ["Admin", 1],
       ["Twin", 1],
     ]);
-    const twin = await admin.data("getPerson", { sessionId: await idOf(same) });
+    const twin = await admin.data("admin.getPerson", { sessionId: await idOf(same) });
     expect(twin.openSessions).toMatchObject([{ sessionId: await idOf(same), role: "viewer", isCaller: false }]);
-    expect(kindOf(await admin.call("getPerson", { sessionId: await idOf(other) }))).toEqual([404, "session_not_found"]);
+    expect(kindOf(await admin.call("admin.getPerson", { sessionId: await idOf(other) }))).toEqual([
+      404,
+      "session_not_found",
+    ]);
     for (const person of [same, other, gone]) {
       expect(JSON.stringify([people, twin])).not.toContain(person.token);
       expect(JSON.stringify([people, twin])).not.toContain(hashKey(person.token));
@@ -125,7 +128,7 @@ describe("admin.listPeople", () => {
     await withGroups("Grace", ["team"], "hopper@example.com");
     await withGroups("100%_sure", ["team"]);
     const found = async (search: string) =>
-      (await admin.data("listPeople", { search })).map(({ name }: { name: string }) => name);
+      (await admin.data("admin.listPeople", { search })).map(({ name }: { name: string }) => name);
     expect(await found(" HOPPER@ ")).toEqual(["Grace"]);
     expect(await found("sub-gr")).toEqual(["Grace"]);
     expect(await found("%_")).toEqual(["100%_sure"]);
@@ -151,7 +154,10 @@ describe("admin.listPeople", () => {
     let cursor: string | undefined;
     do {
       const since = performance.now();
-      const { body } = await admin.call("listPeople", { limit: 100, ...(cursor === undefined ? {} : { cursor }) });
+      const { body } = await admin.call("admin.listPeople", {
+        limit: 100,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
       tookMs.push(performance.now() - since);
       seen.push(...body.data.map(({ name }: { name: string }) => name));
       cursor = body.pagination.cursor;
@@ -171,19 +177,19 @@ describe("admin.deleteSession", () => {
     const ada = () => signIn(t, { name: "Ada", workspaceId: shop.id, role: "operator" });
     const [one, other] = [await ada(), await ada()];
     const sessionId = await idOf(one);
-    expect(await admin.data("deleteSession", { sessionId })).toEqual({ sessions: 1, links: 0 });
+    expect(await admin.data("admin.deleteSession", { sessionId })).toEqual({ sessions: 1, links: 0 });
     expect([await isIn(one), await isIn(other)]).toEqual([false, true]);
-    expect(kindOf(await admin.call("deleteSession", { sessionId }))).toEqual([404, "session_not_found"]);
+    expect(kindOf(await admin.call("admin.deleteSession", { sessionId }))).toEqual([404, "session_not_found"]);
     expect((await t.audit(shop.id)).at(-1)).toMatchObject({
       event: "session.delete",
       actor: { type: "user", name: "Admin" },
       targets: [{ type: "session", id: sessionId, name: "Ada" }],
     });
     // The id of an ended session still finds the person.
-    expect((await admin.data("getPerson", { sessionId })).sessions).toBe(1);
-    await admin.data("deleteSession", { sessionId, everywhere: true });
+    expect((await admin.data("admin.getPerson", { sessionId })).sessions).toBe(1);
+    await admin.data("admin.deleteSession", { sessionId, everywhere: true });
     expect(await isIn(other)).toBe(false);
-    expect(kindOf(await admin.call("getPerson", { sessionId }))).toEqual([404, "session_not_found"]);
+    expect(kindOf(await admin.call("admin.getPerson", { sessionId }))).toEqual([404, "session_not_found"]);
   });
 
   test("admin of one workspace ends no session that has a role elsewhere, and an admin of all ends every one", async () => {
@@ -198,18 +204,18 @@ describe("admin.deleteSession", () => {
     for (const person of foreign) {
       const sessionId = await idOf(person);
       for (const everywhere of [false, true]) {
-        const refused = await admin.call("deleteSession", { sessionId, everywhere });
+        const refused = await admin.call("admin.deleteSession", { sessionId, everywhere });
         expect(kindOf(refused)).toEqual([403, "forbidden"]);
         expect(JSON.stringify(refused.body)).not.toContain(bank.id);
         const byRootKey = { rootKey: shop.rootKey };
         expect((await t.call("admin.deleteSession", { sessionId, everywhere }, byRootKey)).status).toBe(403);
       }
-      expect((await admin.data("getPerson", { sessionId })).openSessions).toMatchObject([{ elsewhere: true }]);
+      expect((await admin.data("admin.getPerson", { sessionId })).openSessions).toMatchObject([{ elsewhere: true }]);
       expect(await isIn(person)).toBe(true);
     }
     const root = await adminOfAll();
     for (const person of foreign) {
-      await root.data("deleteSession", { sessionId: await idOf(person), everywhere: true });
+      await root.data("admin.deleteSession", { sessionId: await idOf(person), everywhere: true });
       expect(await isIn(person)).toBe(false);
     }
   });
@@ -221,11 +227,11 @@ describe("admin.deleteSession", () => {
     });
     const lead = at(await withGroups("Lead", ["leads"]), shop);
     const person = await withGroups("Both", ["both"]);
-    expect(await lead.data("deleteSession", { sessionId: await idOf(person) })).toMatchObject({ sessions: 1 });
+    expect(await lead.data("admin.deleteSession", { sessionId: await idOf(person) })).toMatchObject({ sessions: 1 });
     // A workspace whose name looks like a keyword counts like any other.
     const [again, named] = [await withGroups("Both", ["both"]), await t.makeWorkspace()];
     await t.deps.db.query("update workspaces set name = 'all' where id = $1", [named.id]);
-    expect((await lead.call("deleteSession", { sessionId: await idOf(again) })).status).toBe(403);
+    expect((await lead.call("admin.deleteSession", { sessionId: await idOf(again) })).status).toBe(403);
   });
 
   test("one session beyond the caller keeps all sessions of the person", async () => {
@@ -233,9 +239,9 @@ describe("admin.deleteSession", () => {
     const admin = await adminOf(shop);
     const [own, shared] = [await withGroups("Grace", ["here"]), await withGroups("Grace", ["both"])];
     const sessionId = await idOf(own);
-    expect((await admin.call("deleteSession", { sessionId, everywhere: true })).status).toBe(403);
+    expect((await admin.call("admin.deleteSession", { sessionId, everywhere: true })).status).toBe(403);
     expect([await isIn(own), await isIn(shared)]).toEqual([true, true]);
-    expect(await admin.data("deleteSession", { sessionId })).toMatchObject({ sessions: 1 });
+    expect(await admin.data("admin.deleteSession", { sessionId })).toMatchObject({ sessions: 1 });
     expect([await isIn(own), await isIn(shared)]).toEqual([false, true]);
   });
 
@@ -244,9 +250,9 @@ describe("admin.deleteSession", () => {
     const twin = (workspace: Workspace) => signIn(t, { name: "Twin", workspaceId: workspace.id });
     const [here, there] = [await twin(shop), await twin(bank)];
     const link = { name: "Twin", role: "viewer" };
-    const own = await admin.data("createSignInLink", link);
-    const foreign = await (await adminOf(bank)).data("createSignInLink", link);
-    const ended = await admin.data("deleteSession", { sessionId: await idOf(here), everywhere: true });
+    const own = await admin.data("admin.createSignInLink", link);
+    const foreign = await (await adminOf(bank)).data("admin.createSignInLink", link);
+    const ended = await admin.data("admin.deleteSession", { sessionId: await idOf(here), everywhere: true });
     expect(ended).toEqual({ sessions: 1, links: 1 });
     expect([await isIn(here), await isIn(there)]).toEqual([false, true]);
     expect(kindOf(await followLink(t, own.token))).toEqual([401, "sign_in_failed"]);
@@ -256,15 +262,20 @@ describe("admin.deleteSession", () => {
   test("links that the ended session made end too", async () => {
     const admin = await adminOf(shop);
     const mallory = await signIn(t, { name: "Mallory", workspaceId: shop.id });
-    const { token } = await at(mallory, shop).data("createSignInLink", { name: "Spare", role: "admin" });
-    expect(await admin.data("deleteSession", { sessionId: await idOf(mallory) })).toEqual({ sessions: 1, links: 1 });
+    const { token } = await at(mallory, shop).data("admin.createSignInLink", { name: "Spare", role: "admin" });
+    expect(await admin.data("admin.deleteSession", { sessionId: await idOf(mallory) })).toEqual({
+      sessions: 1,
+      links: 1,
+    });
     expect(kindOf(await followLink(t, token))).toEqual([401, "sign_in_failed"]);
   });
 
   test("concurrent calls end a session once", async () => {
     const admin = await adminOf(shop);
     const sessionId = await idOf(await signIn(t, { name: "Ada", workspaceId: shop.id }));
-    const replies = await Promise.all(Array.from({ length: 8 }, () => admin.call("deleteSession", { sessionId })));
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => admin.call("admin.deleteSession", { sessionId })),
+    );
     expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(404)]);
   });
 });
@@ -277,20 +288,20 @@ describe("sign-in links", () => {
 
   test("link signs in with its role, once, and lists and audit log name who made it but never its token", async () => {
     const admin = await adminOf(shop);
-    const { linkId, token, expires } = await admin.data("createSignInLink", { name: "Grace", role: "operator" });
+    const { linkId, token, expires } = await admin.data("admin.createSignInLink", { name: "Grace", role: "operator" });
     expect(expires - Date.now()).toBeLessThanOrEqual(300_000);
-    const links = await admin.data("listSignInLinks");
+    const links = await admin.data("admin.listSignInLinks");
     const shown = { linkId, name: "Grace", role: "operator", allWorkspaces: false, madeBy: "Admin", expires };
     expect(links).toEqual([{ ...shown, createdAt: expect.any(Number) }]);
     const audit = await t.audit(shop.id);
     expect(audit.at(-1)).toMatchObject({ event: "signInLink.create", actor: { name: "Admin" } });
     expect(JSON.stringify([links, audit, t.logs])).not.toContain(token);
     const grace = await follow(token);
-    expect(await admin.data("listSignInLinks")).toEqual([]);
+    expect(await admin.data("admin.listSignInLinks")).toEqual([]);
     expect(kindOf(await followLink(t, token))).toEqual([401, "sign_in_failed"]);
-    const people = await admin.data("listPeople", { search: "Grace" });
+    const people = await admin.data("admin.listPeople", { search: "Grace" });
     expect(people).toMatchObject([{ role: "operator", linkMadeBy: "Admin", allWorkspaces: false }]);
-    expect(kindOf(await at(grace, shop).call("createSignInLink", { name: "x", role: "viewer" }))).toEqual([
+    expect(kindOf(await at(grace, shop).call("admin.createSignInLink", { name: "x", role: "viewer" }))).toEqual([
       403,
       "forbidden",
     ]);
@@ -298,12 +309,12 @@ describe("sign-in links", () => {
 
   test("revoked link signs nobody in, and only the workspace that made it can revoke it", async () => {
     const [admin, other] = [await adminOf(shop), await adminOf(bank)];
-    const { linkId, token } = await admin.data("createSignInLink", { name: "Grace", role: "viewer" });
-    expect(await other.data("listSignInLinks")).toEqual([]);
-    expect(kindOf(await other.call("deleteSignInLink", { linkId }))).toEqual([404, "sign_in_link_not_found"]);
-    await admin.data("deleteSignInLink", { linkId });
+    const { linkId, token } = await admin.data("admin.createSignInLink", { name: "Grace", role: "viewer" });
+    expect(await other.data("admin.listSignInLinks")).toEqual([]);
+    expect(kindOf(await other.call("admin.deleteSignInLink", { linkId }))).toEqual([404, "sign_in_link_not_found"]);
+    await admin.data("admin.deleteSignInLink", { linkId });
     expect(kindOf(await followLink(t, token))).toEqual([401, "sign_in_failed"]);
-    expect(kindOf(await admin.call("deleteSignInLink", { linkId }))).toEqual([404, "sign_in_link_not_found"]);
+    expect(kindOf(await admin.call("admin.deleteSignInLink", { linkId }))).toEqual([404, "sign_in_link_not_found"]);
     expect((await t.audit(shop.id)).at(-1)).toMatchObject({
       event: "signInLink.delete",
       targets: [{ type: "signInLink", id: linkId, name: "Grace" }],
@@ -317,23 +328,25 @@ describe("sign-in links", () => {
   ])("$who makes no link to all workspaces, and sees and revokes none", async ({ of }) => {
     const person = at(await signIn(t, { ...of, workspaceId: shop.id }), shop);
     const root = await adminOfAll();
-    const { linkId } = await root.data("createSignInLink", { name: "Root", role: "viewer", allWorkspaces: true });
+    const { linkId } = await root.data("admin.createSignInLink", { name: "Root", role: "viewer", allWorkspaces: true });
     for (const role of ["viewer", "operator", "admin"]) {
-      const refused = await person.call("createSignInLink", { name: "x", role, allWorkspaces: true });
+      const refused = await person.call("admin.createSignInLink", { name: "x", role, allWorkspaces: true });
       expect(kindOf(refused)).toEqual([403, "forbidden"]);
     }
-    expect([403, 404]).toContain((await person.call("deleteSignInLink", { linkId })).status);
-    const shown = await person.call("listSignInLinks");
+    expect([403, 404]).toContain((await person.call("admin.deleteSignInLink", { linkId })).status);
+    const shown = await person.call("admin.listSignInLinks");
     if (of.role === "admin") expect(shown.body.data).toEqual([]);
     else expect(shown.status).toBe(403);
-    expect(await root.data("listSignInLinks")).toMatchObject([{ linkId, allWorkspaces: true }]);
+    expect(await root.data("admin.listSignInLinks")).toMatchObject([{ linkId, allWorkspaces: true }]);
   });
 
   test("operator of all workspaces who is admin here gives no role elsewhere", async () => {
     rolesOf({ mixed: { "*": "operator", [shop.id]: "admin" } });
     const mixed = at(await withGroups("Mixed", ["mixed"]), shop);
-    await mixed.data("createSignInLink", { name: "x", role: "admin" });
-    expect((await mixed.call("createSignInLink", { name: "x", role: "viewer", allWorkspaces: true })).status).toBe(403);
+    await mixed.data("admin.createSignInLink", { name: "x", role: "admin" });
+    expect(
+      (await mixed.call("admin.createSignInLink", { name: "x", role: "viewer", allWorkspaces: true })).status,
+    ).toBe(403);
   });
 
   test("root key gives only permissions that it holds, and never a role in all workspaces", async () => {
@@ -348,7 +361,7 @@ describe("sign-in links", () => {
     const everywhere = { name: "Grace", role: "viewer", allWorkspaces: true };
     expect(kindOf(await t.call("admin.createSignInLink", everywhere, all))).toEqual([403, "forbidden"]);
     await t.data("admin.createSignInLink", { name: "Grace", role: "admin" }, { rootKey: shop.rootKey });
-    expect(await (await adminOf(shop)).data("listSignInLinks")).toMatchObject([{ madeBy: "root key root key" }]);
+    expect(await (await adminOf(shop)).data("admin.listSignInLinks")).toMatchObject([{ madeBy: "root key root key" }]);
   });
 
   test("session from a link makes no session that outlasts it, through any number of links", async () => {
@@ -357,7 +370,7 @@ describe("sign-in links", () => {
     await t.deps.db.query("update sessions set expires_at = $2 where id = $1", [await idOf(first), end]);
     let person = first;
     for (const name of ["Second", "Third"]) {
-      const { token, expires } = await at(person, shop).data("createSignInLink", { name, role: "admin" });
+      const { token, expires } = await at(person, shop).data("admin.createSignInLink", { name, role: "admin" });
       expect(expires).toBe(end);
       person = await follow(token);
       const { rows } = await t.deps.db.query("select expires_at from sessions where id = $1", [await idOf(person)]);
@@ -365,7 +378,7 @@ describe("sign-in links", () => {
     }
     rolesOf({ team: { [shop.id]: "admin" } });
     const grace = at(await withGroups("Grace", ["team"]), shop);
-    const { token } = await grace.data("createSignInLink", { name: "Fourth", role: "admin" });
+    const { token } = await grace.data("admin.createSignInLink", { name: "Fourth", role: "admin" });
     const fourth = await idOf(await follow(token));
     const { rows } = await t.deps.db.query("select expires_at - created_at as life from sessions where id = $1", [
       fourth,
@@ -381,7 +394,11 @@ describe("sign-in links", () => {
     { workspaceId: "ws_1" },
     { allWorkspaces: 1 },
   ])("link with %j is rejected", async (wrong) => {
-    const reply = await (await adminOf(shop)).call("createSignInLink", { name: "Grace", role: "viewer", ...wrong });
+    const reply = await (await adminOf(shop)).call("admin.createSignInLink", {
+      name: "Grace",
+      role: "viewer",
+      ...wrong,
+    });
     expect(kindOf(reply)).toEqual([400, "invalid_input"]);
   });
 });
