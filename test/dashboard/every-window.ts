@@ -326,6 +326,30 @@ export const EVERY_WINDOW = {
       item: "Set the owner",
     },
     {
+      name: "roles to add to selected keys",
+      by: ["ChangeRoles"],
+      kind: "list",
+      at: keysOfApi,
+      before: async (page) => {
+        await selected(page);
+        await pressed(button("Assign")(page));
+        await page.getByRole("menuitem", { name: "Add roles" }).press("Enter");
+      },
+      opener: field("Roles"),
+    },
+    {
+      name: "owner of selected keys",
+      by: ["SetOwner"],
+      kind: "list",
+      at: keysOfApi,
+      before: async (page) => {
+        await selected(page);
+        await pressed(button("Assign")(page));
+        await page.getByRole("menuitem", { name: "Set the owner" }).press("Enter");
+      },
+      opener: field("Owner"),
+    },
+    {
       name: "owner whose keys are disabled",
       by: ["OwnerDialog"],
       kind: "list",
