@@ -460,8 +460,8 @@ describe("links to the log", () => {
     const externalId = "linked";
     await storeUsage(dashboard.databaseUrl, [newVerification(seeded, externalId)]);
     const { identityId } = await dashboard.call("identities.createIdentity", { externalId });
-    const page = await open(`/identities?identity=${identityId}`);
-    await page.getByRole("link", { name: "Requests of this owner" }).click();
+    const page = await open(`/identities/${identityId}`);
+    await page.locator("main").getByRole("link", { name: "Requests" }).click();
     await page.getByText("1 request", { exact: true }).waitFor();
     await page.getByRole("button", { name: `Remove the filter Owner: ${externalId}` }).waitFor();
   });

@@ -129,7 +129,7 @@ describe("with a provider on another site", () => {
     writeFileSync(rolesFile, OPERATOR);
     await expect.poll(isViewer, { timeout: 10_000 }).toBe(false);
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
-    await page.getByRole("dialog", { name: "typed.by.a.viewer" }).waitFor();
+    await page.getByRole("heading", { name: "typed.by.a.viewer" }).waitFor();
   });
 
   test("canceled OIDC sign-in is shown and can be retried", async () => {

@@ -107,15 +107,16 @@ describe("on a phone of 390 px", () => {
 async function expectCards(page: Page): Promise<void> {
   const row = page.getByRole("row").nth(1);
   expect(await page.getByRole("columnheader").allTextContents()).toEqual([
-    ...["Key", "Name", "Owner", "State", "Credits", "Expires", "Last used", "Created"],
+    // The first column has the checkboxes.
+    ...["", "Key", "Name", "Owner", "State", "Credits", "Expires", "Last used", "Created"],
   ]);
-  expect(await row.getByRole("cell").count()).toBe(8);
+  expect(await row.getByRole("cell").count()).toBe(9);
   const boxes = await row
     .getByRole("cell")
     .evaluateAll((cells) =>
       cells.map((cell) => (({ x, y, right }) => ({ x, y, right }))(cell.getBoundingClientRect())),
     );
-  const [title, , , state] = boxes;
+  const [, title, , , state] = boxes;
   expect(Math.abs((title?.y ?? 0) - (state?.y ?? 99))).toBeLessThan(8);
   expect(state?.x).toBeGreaterThan(title?.right ?? 999);
   // Cards lie below each other: their measured heights are their real ones.

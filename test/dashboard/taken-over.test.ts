@@ -58,6 +58,8 @@ async function fill(window: Locator, [label, text]: readonly [string, string]): 
   if (label !== "to confirm") {
     const field = window.getByLabel(label, { exact: true }).first();
     await field.fill(text);
+    // The text becomes a chip.
+    if ((await field.getAttribute("role")) === "combobox") await field.press("Tab");
     return field;
   }
   const field = window.getByLabel(/^Type .* to confirm$/);
@@ -81,6 +83,7 @@ test.for(ATTEMPTS)(
       await window.getByText(/is managed by main\/Kind\/shop\/taken-/).waitFor();
       await window.getByText("Change its manifest instead: the operator would undo a change made here.").waitFor();
       expect(await field?.inputValue()).toBe(before);
+      if (before === "") expect(await window.getByText(typed?.[1] ?? "").count()).toBeGreaterThan(0);
     } finally {
       await inDatabase(dashboard, `update ${table} set manager = null where manager like 'main/Kind/shop/taken-%'`);
     }

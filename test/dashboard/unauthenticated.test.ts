@@ -24,7 +24,7 @@ const DETAILS: readonly ((made: Made) => string)[] = [
   ({ namespaceId }) => `/ratelimits/${namespaceId}`,
   ({ policyId }) => `/policies/${policyId}`,
   ({ rootKeyId }) => `/root-keys?rootKey=${rootKeyId}`,
-  ({ identityId }) => `/identities?search=owner&identity=${identityId}`,
+  ({ identityId }) => `/identities/${identityId}`,
   () => "/usage/sql",
 ];
 const ADDRESSES = [...EVERY_PAGE.map((path) => () => path), ...DETAILS];
