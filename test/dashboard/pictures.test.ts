@@ -36,7 +36,7 @@ describe.each(PAGES)("$label", ({ path, label }) => {
     const page = await open(`${path}${searches.get(path) ?? ""}`, { width: 1280, height: 720 });
     expect(await page.title()).toBe(`${label} · Postern`);
     if (!TAKES) return;
-    await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });
+    await page.locator("[aria-busy=true], .skeleton").first().waitFor({ state: "detached" });
     await page.waitForLoadState("networkidle");
     await takePicture(page, nameOf(path));
   });

@@ -178,7 +178,9 @@ function ExplainPage(): ReactNode {
         <ExplainedKey body={{ ...subject, ...circumstances }} />
       )}
       {subject === undefined && requestId === undefined && (
-        <Notice>Paste a key, the id of a key, or the id of a request, which responses have in `meta`.</Notice>
+        <Notice>
+          Paste a key, the id of a key, or the id of a request, which responses have in <code>meta</code>.
+        </Notice>
       )}
     </Page>
   );
