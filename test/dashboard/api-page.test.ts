@@ -110,9 +110,8 @@ describe("the page of an API", () => {
     expect(await factOf(page, "Default prefix")).toBe("none");
     expect(await factOf(page, "Allowed addresses")).toBe("all");
 
-    await page.getByRole("link", { name: "Create a key in the list of its keys" }).click();
-    await page.getByRole("heading", { name: "Keys of empty-api" }).waitFor();
-    await page.getByRole("button", { name: "Create a key" }).click();
+    await page.getByRole("link", { name: "Create the first key" }).click();
+    await page.getByText("Keys of empty-api").waitFor();
     await dialog.getByLabel("Name", { exact: true }).fill("the first");
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
     await dialog.getByText("The key is shown only once").waitFor();

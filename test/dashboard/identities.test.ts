@@ -84,7 +84,7 @@ describe("an identity", () => {
     expect(await page.title()).toBe("acme · Postern");
     await page.getByText("0 of 10").waitFor();
     await page.getByText('"plan": "pro"').waitFor();
-    await page.getByText("This identity has no keys.").waitFor();
+    await page.getByText("This owner has no keys yet.").waitFor();
     const { apiId } = await dashboard.call("apis.createApi", { name: "orders of acme" });
     const { key, keyId } = await dashboard.call("keys.createKey", { apiId, externalId: "acme", name: "billing job" });
     for (let i = 0; i < 3; i++) await dashboard.call("keys.verifyKey", { key });

@@ -5,11 +5,11 @@ import { useMay } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
+import { NewestKeys } from "../../components/newest-keys.tsx";
 import { Page } from "../../components/page.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
-import { KeysOfApi } from "./api-keys.tsx";
 import { PoliciesOfApi } from "./api-policies.tsx";
 import { ApiBadges } from "./badges.tsx";
 import { DeleteApi } from "./delete-api.tsx";
@@ -71,7 +71,7 @@ function ApiPage(): ReactNode {
             )}
             <section className="section-wide" aria-labelledby="api-keys">
               <h2 id="api-keys">Newest keys</h2>
-              <KeysOfApi apiId={apiId} />
+              <NewestKeys of={{ apiId }} />
             </section>
             <div className="sections section-wide">
               <section aria-labelledby="api-settings">

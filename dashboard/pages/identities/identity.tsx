@@ -13,6 +13,7 @@ import { formatDuration } from "../../components/duration.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { KeyTable } from "../../components/key-table.tsx";
+import { NewestKeys } from "../../components/newest-keys.tsx";
 import { Page } from "../../components/page.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { useDone } from "../../components/toast.tsx";
@@ -20,7 +21,6 @@ import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesText } from "../../components/uses.ts";
 import { draftOf, IdentityFields, readDraft } from "./form.tsx";
-import { KeysOfIdentity } from "./identity-keys.tsx";
 import "../../components/sections.css";
 
 export const Route = createLazyRoute("/identities/$identityId")({ component: IdentityPage });
@@ -80,8 +80,8 @@ function IdentityPage(): ReactNode {
             </section>
           )}
           <section className="section-wide" aria-labelledby="identity-keys">
-            <h2 id="identity-keys">Keys</h2>
-            <KeysOfIdentity externalId={externalId} />
+            <h2 id="identity-keys">Newest keys</h2>
+            <NewestKeys of={{ externalId }} />
           </section>
           <div className="sections section-wide">
             <section aria-labelledby="identity-facts">
