@@ -1,5 +1,5 @@
 import { Combobox as Base } from "@base-ui/react/combobox";
-import { type ReactNode, useId, useRef } from "react";
+import { type ReactNode, type RefObject, useId, useRef } from "react";
 import { useFormChanged } from "./form-faults.ts";
 import "./field.css";
 
@@ -93,21 +93,7 @@ export function Combobox({
           aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />
-        <Base.Portal>
-          <Base.Positioner className="positioner" sideOffset={4}>
-            <Base.Popup className="popup">
-              <Base.Empty className="popup-note">No matches.</Base.Empty>
-              <Base.List>
-                {(option: ComboboxOption) => (
-                  <Base.Item key={option.value} value={option} className="popup-item">
-                    <span>{option.label}</span>
-                    {option.note !== undefined && <span className="muted">{option.note}</span>}
-                  </Base.Item>
-                )}
-              </Base.List>
-            </Base.Popup>
-          </Base.Positioner>
-        </Base.Portal>
+        <OptionList empty="No matches." />
       </Base.Root>
       {hint !== undefined && (
         <span id={`${id}-hint`} className="field-hint">
@@ -120,5 +106,26 @@ export function Combobox({
         </span>
       )}
     </div>
+  );
+}
+
+/** Popup with the options of a `Combobox` or `Picker`. `anchor` is the element that it opens at. Default: the input. */
+export function OptionList({ empty, anchor }: { empty: string; anchor?: RefObject<HTMLElement | null> }): ReactNode {
+  return (
+    <Base.Portal>
+      <Base.Positioner className="positioner" sideOffset={4} anchor={anchor}>
+        <Base.Popup className="popup">
+          <Base.Empty className="popup-note">{empty}</Base.Empty>
+          <Base.List>
+            {(option: ComboboxOption) => (
+              <Base.Item key={option.value} value={option} className="popup-item">
+                <span>{option.label}</span>
+                {option.note !== undefined && <span className="muted">{option.note}</span>}
+              </Base.Item>
+            )}
+          </Base.List>
+        </Base.Popup>
+      </Base.Positioner>
+    </Base.Portal>
   );
 }

@@ -1,7 +1,7 @@
 import { Combobox as Base } from "@base-ui/react/combobox";
 import { X } from "lucide-react";
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useId, useRef, useState } from "react";
-import { type ComboboxOption, isMatch } from "./combobox.tsx";
+import { type ComboboxOption, isMatch, OptionList } from "./combobox.tsx";
 import { useFieldFault, useFormChanged } from "./form-faults.ts";
 import type { PickerSource } from "./picker-sources.ts";
 import { useOptions } from "./use-options.ts";
@@ -173,21 +173,7 @@ export function Picker({
             onKeyDown={onKeyDown}
           />
         </Base.Chips>
-        <Base.Portal>
-          <Base.Positioner className="positioner" sideOffset={4} anchor={field}>
-            <Base.Popup className="popup">
-              <Base.Empty className="popup-note">{emptyText(source, found.isCurrent, found.problem, text)}</Base.Empty>
-              <Base.List>
-                {(option: ComboboxOption) => (
-                  <Base.Item key={option.value} value={option} className="popup-item">
-                    <span>{option.label}</span>
-                    {option.note !== undefined && <span className="muted">{option.note}</span>}
-                  </Base.Item>
-                )}
-              </Base.List>
-            </Base.Popup>
-          </Base.Positioner>
-        </Base.Portal>
+        <OptionList empty={emptyText(source, found.isCurrent, found.problem, text)} anchor={field} />
       </Base.Root>
       {hint !== undefined && (
         <span id={`${id}-hint`} className="field-hint">
