@@ -32,6 +32,8 @@ export interface SearchKind {
   readonly title: string;
   /** The title within a sentence. */
   readonly many: string;
+  /** Tuple of the permission to read the objects, which not every role has. Default: none. */
+  readonly required?: string;
   /** Throws `ApiError`, with status 403 if the person may not read objects of this kind. */
   readonly find: (api: Api, text: string, signal: AbortSignal) => Promise<readonly SearchRow[]>;
 }
@@ -233,4 +235,15 @@ export const SEARCH_KINDS: readonly SearchKind[] = [
     })),
   },
   { title: "Policies", many: "policies", find: findPolicies },
+  {
+    title: "Root keys",
+    many: "root keys",
+    required: "workspace.*.read_root_key",
+    find: listed("admin.listRootKeys", ({ rootKeyId, name, start }) => ({
+      id: rootKeyId,
+      label: name ?? rootKeyId,
+      note: `${start}…`,
+      open: (navigate) => navigate({ to: "/root-keys", search: { rootKey: rootKeyId } }),
+    })),
+  },
 ];

@@ -2,6 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useApi } from "../api/api-context.ts";
 import { ApiError } from "../api/api-error.ts";
+import { useMay } from "../api/session.ts";
 import { useDelayed } from "../components/use-delayed.ts";
 import { matching, SEARCH_KINDS, type SearchGroup, type SearchRow, withoutEmpty } from "./search-rows.ts";
 
@@ -23,11 +24,13 @@ interface FoundObjects {
  */
 export function useFoundObjects(text: string): FoundObjects {
   const api = useApi();
+  const may = useMay();
+  const kinds = SEARCH_KINDS.filter(({ required }) => required === undefined || may(required));
   const isSettled = useDelayed(text, SETTLED_MS) === text;
   const sent = isSettled ? text : "";
   const isLate = useDelayed(sent, TOGETHER_MS) === sent;
   const results = useQueries({
-    queries: SEARCH_KINDS.map(({ title, find }) => ({
+    queries: kinds.map(({ title, find }) => ({
       queryKey: [api.workspace, "search", title, sent],
       queryFn: ({ signal }: { signal: AbortSignal }) => find(api, sent, signal),
       enabled: sent !== "",
@@ -41,12 +44,11 @@ export function useFoundObjects(text: string): FoundObjects {
   const last = useRef<readonly SearchGroup[]>([]);
   if (text === "") last.current = [];
   else if (sent !== "" && (isLate || !isLoading)) {
-    last.current = withoutEmpty(SEARCH_KINDS.map(({ title }, i) => ({ title, rows: results[i]?.data ?? [] })));
+    last.current = withoutEmpty(kinds.map(({ title }, i) => ({ title, rows: results[i]?.data ?? [] })));
   } else last.current = matching(last.current, text);
-  const failed = SEARCH_KINDS.filter((_, i) => isProblem(results[i]?.error));
+  const failed = kinds.filter((_, i) => isProblem(results[i]?.error));
   const [error] = results.map((result) => result.error).filter(isProblem);
-  const many =
-    failed.length === SEARCH_KINDS.length ? "everything" : `the ${failed.map((kind) => kind.many).join(", ")}`;
+  const many = failed.length === kinds.length ? "everything" : `the ${failed.map((kind) => kind.many).join(", ")}`;
   return {
     groups: last.current,
     isLoading,

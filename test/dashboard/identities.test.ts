@@ -85,6 +85,9 @@ describe("an identity", () => {
     await page.getByText("0 of 10").waitFor();
     await page.getByText('"plan": "pro"').waitFor();
     await page.getByText("This owner has no keys yet.").waitFor();
+    await page.getByRole("link", { name: "Create the first key" }).click();
+    await page.getByRole("dialog").getByText("owned by acme").waitFor();
+    await page.goBack();
     const { apiId } = await dashboard.call("apis.createApi", { name: "orders of acme" });
     const { key, keyId } = await dashboard.call("keys.createKey", { apiId, externalId: "acme", name: "billing job" });
     for (let i = 0; i < 3; i++) await dashboard.call("keys.verifyKey", { key });

@@ -45,7 +45,9 @@ async function makeEach({ call }: Dashboard) {
   const { permissionId } = await call("permissions.createPermission", { name: `${name} reads`, slug: `${name}.read` });
   const { namespaceId } = await call("ratelimit.createNamespace", { name: `${name}.mails` });
   const { policyId = "" } = (await call("managed.applyObject", policyBody(apiId, `${name}-policy`))).ids;
-  return { name, apiId, keyId, key, identityId, roleId, permissionId, namespaceId, policyId };
+  const permissions = ["api.*.create_api"];
+  const { rootKeyId } = await call("admin.createRootKey", { name: `${name} backend`, permissions });
+  return { name, apiId, keyId, key, identityId, roleId, permissionId, namespaceId, policyId, rootKeyId };
 }
 
 describe("opening", () => {
@@ -195,12 +197,15 @@ describe("objects", () => {
       ["Permissions", `${name}.read`, made.permissionId, /search=perm_/],
       ["Rate-limit namespaces", `${name}.mails`, made.namespaceId, new RegExp(`/ratelimits/${made.namespaceId}`)],
       ["Policies", `${name}-policy`, made.policyId, new RegExp(`/policies/${made.policyId}`)],
+      ["Root keys", `${name} backend`, made.rootKeyId, new RegExp(`rootKey=${made.rootKeyId}`)],
     ] as const;
     const page = await open("/usage");
     await openSearch(page);
     await searchFor(page, name);
     for (const [kind, label] of kinds) expect(await group(page, kind).innerText(), kind).toContain(label);
+    await page.keyboard.press("Escape");
     for (const [kind, label, id, address] of kinds) {
+      await openSearch(page);
       await searchFor(page, id);
       expect(await group(page, kind).getByRole("option").count(), kind).toBe(1);
       expect(await highlighted(page).innerText()).toContain(label);
@@ -208,7 +213,6 @@ describe("objects", () => {
       await page.waitForURL(address);
       await page.getByText(label).first().waitFor();
       await page.waitForLoadState("networkidle");
-      await openSearch(page);
     }
   });
 

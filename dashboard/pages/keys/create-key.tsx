@@ -15,15 +15,18 @@ import { NewKey } from "./new-key.tsx";
 /** Creates a key and shows its secret once. */
 export function CreateKey({
   apiId: given,
+  externalId = "",
   onClose,
 }: {
   /** API of the key; `undefined` lets the person choose. */
   apiId: string | undefined;
+  /** Owner of the key, until the person chooses another one. */
+  externalId?: string | undefined;
   onClose: () => void;
 }): ReactNode {
   const [chosen, setChosen] = useState<string>();
   const apiId = given ?? chosen;
-  const [draft, setDraft] = useState<KeyDraft>(EMPTY_DRAFT);
+  const [draft, setDraft] = useState<KeyDraft>({ ...EMPTY_DRAFT, externalId });
   const api = useChosenApi(apiId);
   const create = useChange("keys.createKey", {
     refreshes: ["admin.searchKeys", "admin.listApis", "identities.listIdentities", "admin.listPermissions"],

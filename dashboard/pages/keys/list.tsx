@@ -127,7 +127,9 @@ function KeysPage(): ReactNode {
         selection={selection}
         selectionBar={<KeyBatch selection={selection} />}
       />
-      {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
+      {opened === "create" && (
+        <CreateKey apiId={filters.api} externalId={filters.by === "owner" ? filters.q : undefined} onClose={close} />
+      )}
       {filters.api !== undefined && (
         <>
           {opened === "import" && <ImportKeys apiId={filters.api} apiName={apiName ?? ""} onClose={close} />}
