@@ -60,16 +60,18 @@ function Details({ person, onClose }: { person: PersonDetails; onClose: () => vo
         ]}
       />
       <h3>Open sessions</h3>
-      <KeyTable label="Open sessions" heads={["Browser", "Signed in", "Last seen", ""]}>
-        {openSessions.map((session) => (
-          <SessionRow
-            key={session.sessionId}
-            session={session}
-            reason={reasonOf(session)}
-            onEnd={() => setEnding(session)}
-          />
-        ))}
-      </KeyTable>
+      <div className="open-sessions">
+        <KeyTable label="Open sessions" heads={["Browser", "Signed in", "Last seen", ""]}>
+          {openSessions.map((session) => (
+            <SessionRow
+              key={session.sessionId}
+              session={session}
+              reason={reasonOf(session)}
+              onEnd={() => setEnding(session)}
+            />
+          ))}
+        </KeyTable>
+      </div>
       {hasMore && <p className="muted">The person has more sessions. The newest 100 are shown.</p>}
       {ending !== undefined && (
         <SignOutPerson
