@@ -147,6 +147,12 @@ export function Table<T>({
     event.preventDefault();
   };
 
+  // Tab stops in one row only. Its links and buttons come from the columns, which do not know the row of the Tab stop.
+  useLayoutEffect(() => {
+    for (const row of scroller.current?.querySelectorAll<HTMLElement>("[data-index]") ?? [])
+      for (const control of row.querySelectorAll<HTMLElement>(CONTROLS)) control.tabIndex = row.tabIndex;
+  });
+
   const selectedCount = selection?.rows.length ?? 0;
   const selectedBefore = useRef(0);
   useEffect(() => {
@@ -195,7 +201,7 @@ export function Table<T>({
               const index = rowIndexOf(target) ?? -1;
               const row = rows[index];
               const isChecked = isIn(target, ".table-check");
-              if (row === undefined || (isIn(target, CONTROLS) && !isChecked)) return;
+              if (row === undefined || (isIn(target, `${CONTROLS}, label`) && !isChecked)) return;
               if (selection !== undefined && (isChecked || shiftKey)) selection.toggle(index, shiftKey);
               else onOpen?.(row);
             }}
@@ -274,7 +280,6 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
             checked={isSelected}
             // The click, which Space also causes, is handled for the whole cell.
             onChange={ignore}
-            tabIndex={isTabStop ? 0 : -1}
           />
         </div>
       )}
@@ -310,7 +315,7 @@ function rowIndexOf(target: EventTarget): number | undefined {
   return index === null || index === undefined ? undefined : Number(index);
 }
 
-const CONTROLS = "a, button, input, select, label";
+const CONTROLS = "a, button, input, select";
 const isIn = (target: EventTarget, selector: string): boolean =>
   target instanceof Element && target.closest(selector) !== null;
 

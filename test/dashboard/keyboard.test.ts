@@ -410,3 +410,22 @@ test("keyboard tests cover every page of the navigation", () => {
   const tried = DOINGS.map(({ route }) => route);
   expect(EVERY_PAGE.filter((path) => !tried.includes(path))).toEqual([]);
 });
+
+test("list is one Tab stop: only the controls of its active row follow", async ({ open }) => {
+  const page = await open("/apis");
+  await page.getByRole("row").nth(2).waitFor();
+  const stops = () =>
+    page.locator("[data-index]").evaluateAll((rows) =>
+      rows.flatMap((row) => {
+        const controls = [row, ...row.querySelectorAll("a, button, input, select")] as HTMLElement[];
+        return controls.some(({ tabIndex }) => tabIndex >= 0) ? [row.getAttribute("data-index")] : [];
+      }),
+    );
+  expect(await stops()).toEqual(["0"]);
+  await page.getByRole("row").nth(1).focus();
+  await page.keyboard.press("ArrowDown");
+  await expect.poll(stops).toEqual(["1"]);
+  await tabTo(page, page.getByRole("row").nth(2).getByRole("button", { name: "More" }));
+  await page.keyboard.press("Tab");
+  expect(await page.locator("[data-index] :focus").count()).toBe(0);
+});

@@ -84,6 +84,10 @@ function NamespacePage(): ReactNode {
         <>
           Rate-limit namespace <code>{namespaceId}</code>
           {" · "}
+          <Link to="/requests" search={{ of: "ratelimits", namespace: namespaceId, range: "7d" }}>
+            Requests
+          </Link>
+          {" · "}
           <Link to="/audit" search={{ targetId: namespaceId }}>
             Audit log
           </Link>
