@@ -8,6 +8,7 @@ import {
   useMemo,
   useState,
 } from "react";
+import { utcDate } from "../../core/utc-date.ts";
 import type { Bucket } from "../usage/buckets.ts";
 import { stacked } from "../usage/series.ts";
 import "./plot.css";
@@ -72,7 +73,7 @@ export function Plot(props: PlotProps): ReactNode {
   const xText = (place: number): string => {
     const x = xs[place];
     if (x === undefined) return "";
-    return over === "numbers" ? numberText(x) : over === "utcDays" ? dayText(x) : unzonedText(x);
+    return over === "numbers" ? numberText(x) : over === "utcDays" ? utcDate(x) : unzonedText(x);
   };
   const endOf = (place: number): number => xs[place + 1] ?? endX ?? xs[place] ?? 0;
 
@@ -214,7 +215,5 @@ function aboutText(over: NonNullable<PlotProps["over"]>, series: readonly PlotSe
   return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
 const pointedText = (over: NonNullable<PlotProps["over"]>, x: number): string =>
-  over === "numbers" ? numberText(x) : over === "utcDays" ? `${dayText(x)}, UTC day` : fullText(x);
+  over === "numbers" ? numberText(x) : over === "utcDays" ? `${utcDate(x)}, UTC day` : fullText(x);

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { DAY_MS } from "../../core/utc-date.ts";
 import { Button } from "./button.tsx";
 import { useFormChanged } from "./form-faults.ts";
 import "./form.css";
@@ -44,8 +45,6 @@ export function Presets<Value>({
     </fieldset>
   );
 }
-
-const DAY_MS = 86_400_000;
 
 /** Usual times until a key expires, in ms; `undefined` is never. */
 export const EXPIRIES: readonly Preset<number | undefined>[] = [

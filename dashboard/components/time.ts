@@ -1,3 +1,4 @@
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import type { TimeWindow } from "../usage/buckets.ts";
 
 /* Formats times for display. The functions are pure: the caller passes the current time. */
@@ -42,7 +43,7 @@ export function agoLastsMs(atMs: number, nowMs: number): number {
 }
 
 /** Returns the end of a period of days, Unix ms, to the minute, so that pages that read the same period share a response. */
-export const endOfDays = (days: number, nowMs: number): number => nowMs - (nowMs % 60_000) + days * 86_400_000;
+export const endOfDays = (days: number, nowMs: number): number => nowMs - (nowMs % 60_000) + days * DAY_MS;
 
 /** Formats a time as `2026-03-01 14:05:09 UTC`, which is the same for every reader and sorts as text. */
 export const exactText = (atMs: number): string => `${new Date(atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
@@ -73,7 +74,7 @@ const FORMS = {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns a format, which is made once: making one takes longer than formatting a hundred times. */
+/** Returns a cached format, because creating one takes longer than formatting a hundred times. */
 function formatOf(form: keyof typeof FORMS, zone: string | undefined): Intl.DateTimeFormat {
   const name = `${form} ${zone}`;
   const known = formats.get(name);
@@ -95,15 +96,17 @@ export const fullText = (atMs: number, zone?: string): string => inForm("full", 
 export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
 
 /**
- * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". Days are counted in UTC, so a
- * period of days is one of UTC days: "2026-11-01 to 2026-11-28, by the UTC day".
+ * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". Usage is counted per
+ * UTC day, so a period of days has UTC days: "2026-11-01 to 2026-11-28, by the UTC day".
  */
 export function windowText({ fromMs, toMs, bucket }: TimeWindow, zone = zoneName()): string {
-  const dayText = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
   return bucket === "day"
-    ? `${dayText(fromMs)} to ${dayText(toMs - 1)}, by the UTC day`
+    ? `${utcDate(fromMs)} to ${utcDate(toMs - 1)}, by the UTC day`
     : `${inForm("dateClock", fromMs, zone)} to ${inForm("dateClock", toMs, zone)} (${zone}), by the ${bucket}`;
 }
+
+/** Formats a local day: "Feb 26, 2027". */
+export const dayText = (atMs: number, zone?: string): string => inForm("date", atMs, zone);
 
 /** Formats a local time for a list: "14:05:09" today, "Nov 27, 14:05" this year, otherwise "Nov 27, 2024". */
 export function shortText(atMs: number, nowMs: number, zone?: string): string {
@@ -132,8 +135,6 @@ function wallMs(atMs: number, zone?: string): number {
 /** Formats a time to the minute for `<input type="datetime-local">`, which has no time zone. */
 export const localInput = (atMs: number, zone?: string): string =>
   new Date(wallMs(atMs, zone)).toISOString().slice(0, 16);
-
-const DAY_MS = 86_400_000;
 
 /**
  * Reads the text of `<input type="datetime-local">`. The clock skips a time when summer time begins ("skipped"), and shows it twice when

@@ -57,7 +57,7 @@ export function useMissing(source: PickerSource, values: readonly string[]): rea
       queryKey: [api.workspace, "options", source.id, "has", value],
       queryFn: async ({ signal }: { signal: AbortSignal }) => (await source.has(api, value, within(signal))) ?? null,
       retry: false,
-      // The form may create the object.
+      // Submitting the form may create the object.
       gcTime: 0,
       refetchOnWindowFocus: false,
     })),

@@ -11,7 +11,7 @@ export interface Selection<T> {
   /** Returns the name of a row's checkbox, such as "Select Billing". */
   readonly labelOf: (row: T) => string;
   readonly has: (id: string) => boolean;
-  /** Selects the row or removes it; with `isRange`, all rows from the one that was changed last. */
+  /** Selects or deselects the row; with `isRange`, all rows from the row that was changed last. */
   readonly toggle: (index: number, isRange: boolean) => void;
   /** Moves the end of the selected range from one row to another, as Shift with an arrow key does. */
   readonly extend: (from: number, to: number) => void;

@@ -14,3 +14,16 @@ export const countText = (count: number, one: string, many = `${one}s`): string 
 /** Formats a bounded count as a number for a table column. */
 export const usesNumber = (count: number): string =>
   count > COUNTED_MAX ? `${COUNTED_MAX.toLocaleString("en")}+` : count.toLocaleString("en");
+
+/** Joins phrases: "a, b and c". */
+export const andText = (phrases: readonly string[]): string =>
+  phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
+
+/** Maximum number of names in a sentence; beyond it, they are counted. */
+const NAMED_MAX = 3;
+
+/** Names a few objects, or counts them: "the role editor", "the roles editor and viewer", "12 roles". */
+export function namesText(names: readonly string[], one: string, many: string): string {
+  if (names.length > NAMED_MAX) return countText(names.length, one, many);
+  return `the ${names.length === 1 ? one : many} ${andText(names)}`;
+}

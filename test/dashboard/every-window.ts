@@ -267,7 +267,7 @@ export const EVERY_WINDOW = {
     },
     {
       name: "who owns a new key",
-      by: ["NameAndOwner"],
+      by: ["OwnerPicker"],
       kind: "list",
       at: keysOfApi,
       before: (page) => pressed(button("Create a key")(page)),
@@ -339,7 +339,7 @@ export const EVERY_WINDOW = {
     },
     {
       name: "owner of selected keys",
-      by: ["SetOwner"],
+      by: ["OwnerPicker"],
       kind: "list",
       at: keysOfApi,
       before: async (page) => {

@@ -5,7 +5,7 @@ import { FormDialog } from "../../components/form-dialog.tsx";
 import { PERMISSIONS, ROLES } from "../../components/picker-sources.ts";
 import { useDone } from "../../components/toast.tsx";
 import { useMissing } from "../../components/use-options.ts";
-import { andText, namesText } from "../../components/words.ts";
+import { andText, namesText } from "../../components/uses.ts";
 import type { KeyDetails } from "./details.ts";
 import { permissionsProblem, rolesProblem } from "./key-draft.ts";
 import { RightsFields } from "./key-fields.tsx";

@@ -8,13 +8,14 @@ import { Button } from "../../components/button.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Picker } from "../../components/picker.tsx";
-import { IDENTITIES, ROLES } from "../../components/picker-sources.ts";
+import { ROLES } from "../../components/picker-sources.ts";
 import { SelectionBar } from "../../components/selection-bar.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { useMissing } from "../../components/use-options.ts";
 import type { Selection } from "../../components/use-selection.ts";
 import { rolesProblem } from "./key-draft.ts";
+import { OwnerPicker } from "./key-fields.tsx";
 
 /** Maximum number of keys of one batch: it takes a minute or two, during which the page stays open. */
 const KEYS_MAX = 1000;
@@ -171,8 +172,7 @@ function ChangeRoles({ keys, onClose, adds }: DialogProps & { adds: boolean }): 
 
 function SetOwner({ keys, onClose }: DialogProps): ReactNode {
   const api = useApi();
-  const [owner, setOwner] = useState<readonly string[]>([]);
-  const [externalId] = owner;
+  const [externalId, setExternalId] = useState("");
   return (
     <BatchDialog
       verb="Set the owner of"
@@ -180,19 +180,14 @@ function SetOwner({ keys, onClose }: DialogProps): ReactNode {
       one="key"
       kind="main"
       items={keys}
-      act={({ id }) => api.call("keys.updateKey", { keyId: id, ...(externalId === undefined ? {} : { externalId }) })}
+      act={({ id }) => api.call("keys.updateKey", { keyId: id, externalId })}
       refreshes={[...REFRESHES, "admin.getIdentityDetails"]}
-      fault={externalId === undefined ? "Choose the owner." : undefined}
+      fault={externalId === "" ? "Choose the owner." : undefined}
       onClose={onClose}
     >
-      <Picker
-        label="Owner"
-        name="externalId"
-        source={IDENTITIES}
-        isSingle
-        values={owner}
-        missing={useMissing(IDENTITIES, owner)}
-        onChange={setOwner}
+      <OwnerPicker
+        externalId={externalId}
+        onChange={setExternalId}
         hint="Id of the owner in your system. It replaces other owners; a missing identity is created."
       />
     </BatchDialog>

@@ -3,7 +3,7 @@ import { parseCount } from "../../components/duration.ts";
 import { readJsonObject } from "../../components/json-object.ts";
 import { draftsOf, type LimitDraft, limitsOf, limitsProblem } from "../../components/limit-draft.ts";
 import { localInput, readLocalInput, zoneName } from "../../components/time.ts";
-import { namesText } from "../../components/words.ts";
+import { namesText } from "../../components/uses.ts";
 
 /* Form input for a key, and the request bodies made from it. */
 

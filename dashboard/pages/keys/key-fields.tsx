@@ -21,7 +21,6 @@ export const ownerOf = ({ externalId }: Pick<KeyDraft, "externalId">): readonly 
   externalId === "" ? [] : [externalId];
 
 export function NameAndOwner({ draft, onChange }: FieldsProps): ReactNode {
-  const owner = ownerOf(draft);
   return (
     <>
       <TextField
@@ -32,17 +31,37 @@ export function NameAndOwner({ draft, onChange }: FieldsProps): ReactNode {
         lengthMax={255}
         hint="Display name, such as the purpose of the key."
       />
-      <Picker
-        label="Owner"
-        name="externalId"
-        source={IDENTITIES}
-        isSingle
-        values={owner}
-        missing={useMissing(IDENTITIES, owner)}
-        onChange={([externalId = ""]) => onChange({ externalId })}
+      <OwnerPicker
+        externalId={draft.externalId}
+        onChange={(externalId) => onChange({ externalId })}
         hint="Id of the owner in your system; a missing identity is created."
       />
     </>
+  );
+}
+
+/** Field for the owner of keys; `externalId` is empty if none is chosen. */
+export function OwnerPicker({
+  externalId,
+  onChange,
+  hint,
+}: {
+  externalId: string;
+  onChange: (externalId: string) => void;
+  hint: string;
+}): ReactNode {
+  const owner = ownerOf({ externalId });
+  return (
+    <Picker
+      label="Owner"
+      name="externalId"
+      source={IDENTITIES}
+      isSingle
+      values={owner}
+      missing={useMissing(IDENTITIES, owner)}
+      onChange={([chosen = ""]) => onChange(chosen)}
+      hint={hint}
+    />
   );
 }
 

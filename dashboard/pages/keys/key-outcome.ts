@@ -1,5 +1,6 @@
 import { limitText } from "../../components/limit-draft.ts";
-import { andText, dayText, namesText } from "../../components/words.ts";
+import { dayText } from "../../components/time.ts";
+import { andText, namesText } from "../../components/uses.ts";
 import { expiresOf, type KeyDraft } from "./key-draft.ts";
 
 interface Named {

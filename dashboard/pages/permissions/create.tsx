@@ -8,7 +8,7 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { useMissing } from "../../components/use-options.ts";
-import { namesText } from "../../components/words.ts";
+import { namesText } from "../../components/uses.ts";
 import { DescriptionField, SLUG_LENGTH_MAX, TEXT_LENGTH_MAX } from "./name-form.tsx";
 import { starText } from "./star-note.tsx";
 

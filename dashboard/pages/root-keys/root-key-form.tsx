@@ -3,8 +3,7 @@ import { FormDialog } from "../../components/form-dialog.tsx";
 import { FormSection } from "../../components/form-section.tsx";
 import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { localInput, readLocalInput, zoneName } from "../../components/time.ts";
-import { dayText } from "../../components/words.ts";
+import { dayText, localInput, readLocalInput, zoneName } from "../../components/time.ts";
 import { PermissionPicker } from "./permission-picker.tsx";
 import { inWords } from "./tuples.ts";
 
