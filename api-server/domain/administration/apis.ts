@@ -82,7 +82,7 @@ export const describeApi = (row: ApiSettingsRow): DescribedApi => ({
   createdAt: row.created_at,
 });
 
-/** Returns the settings of an API, in the form in which they are changed. */
+/** Returns the settings of an API as `updateApiSettings` takes them. */
 export const settingsOf = (row: ApiSettingsRow): ApiSettings => ({
   ipAllowList: row.ip_allow_list,
   deleteProtection: row.delete_protection,

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { roleIn } from "../../../core/sessions/assignments.ts";
 import { listSessionsOfPerson } from "../../db/people.ts";
 import { findPersonBySession, findSessionsBeyond, peopleScopeOf } from "../../domain/administration/people.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
@@ -45,11 +44,11 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const shown = rows.slice(0, SESSIONS_SHOWN);
   const [newest] = shown;
   if (newest === undefined) throw sessionNotFound(sessionId);
-  const isGranting = (group: string): boolean => roleIn(deps.rolesOfGroups([group]), scope.workspace) !== undefined;
+  const granting = new Set(scope.open.groups);
   const row = {
     ...newest,
     session_id: newest.id,
-    groups: [...new Set(shown.flatMap(({ groups }) => groups))].filter(isGranting).sort(),
+    groups: [...new Set(shown.flatMap(({ groups }) => groups))].filter((group) => granting.has(group)).sort(),
     roles: shown.flatMap(({ roles }) => roles),
     sessions: shown.length,
     last_seen_at: Math.max(...shown.map((one) => one.last_seen_at)),
