@@ -40,6 +40,8 @@ export interface LoadResult {
 /** Anything else that sends requests for a while. */
 export type Work = () => Promise<LoadResult>;
 
+let wrk: Promise<string> | undefined;
+
 /** Finds wrk: installed, or the package of Debian, unpacked into the cache. */
 async function findWrk(): Promise<string> {
   const found = (await findBinary(["wrk"])) ?? (await unpackedProgram({ packages: ["wrk"] }, ["wrk"]));
@@ -50,7 +52,7 @@ async function findWrk(): Promise<string> {
 /** Sends the load. Throws when a response is not a success: a benchmark of refusals would look too good. */
 export async function sendLoad(load: Load): Promise<LoadResult> {
   if (!/^http:\/\/127\.0\.0\.1:/.test(load.url)) throw new Error(`load goes to 127.0.0.1 only, not to ${load.url}`);
-  const wrk = await findWrk();
+  wrk ??= findWrk();
   const folder = mkdtempSync(join(tmpdir(), "postern-wrk-"));
   try {
     const script = join(folder, "load.lua");
@@ -59,7 +61,7 @@ export async function sendLoad(load: Load): Promise<LoadResult> {
     writeFileSync(script, luaScript(load, requests));
     const seconds = Math.max(1, Math.round(load.durationMs / 1000));
     const args = ["-t1", `-c${load.connections}`, `-d${seconds}s`, "--latency", "-s", script, load.url];
-    const { stdout } = await run(wrk, args, { timeout: load.durationMs + 30_000 });
+    const { stdout } = await run(await wrk, args, { timeout: load.durationMs + 30_000 });
     const failures = /Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? /Socket errors: (.*)/.exec(stdout)?.[1];
     if (failures !== undefined) throw new Error(`${load.url}: wrk met failures: ${failures}\n${stdout}`);
     return {

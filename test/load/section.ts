@@ -92,7 +92,7 @@ export async function forEachKeyCount(
   return figures;
 }
 
-/** The requests of clients that hold these keys. */
+/** Returns one request per key. */
 export const requestsOf = (keys: readonly { readonly key: string }[]): LoadRequest[] =>
   keys.map(({ key }) => ({ authorization: `Bearer ${key}` }));
 
