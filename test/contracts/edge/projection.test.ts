@@ -219,6 +219,19 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
+  test("key is found in one batch with a missing key while the projection is incomplete", async () => {
+    const next = aWorkspace();
+    await edge.writer.begin(projectionId, [next.workspaceId]);
+    await write(next.writes);
+    const [known, unknown] = await Promise.all([
+      projection.findKey(next.workspaceId, next.hash),
+      projection.findKey(next.workspaceId, "unknown"),
+    ]);
+    expect(source.refs[0]?.length).toBe(2);
+    expect(known).toMatchObject({ status: "found", value: { key: { keyId: next.keyId } } });
+    expect(unknown).toMatchObject({ status: "unusable" });
+  });
+
   test("unreadable record does not affect others of its batch", async () => {
     await edge.writer.write({
       projectionId,
