@@ -253,15 +253,17 @@ export interface Restored {
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
+/** A result that is returned synchronously if it is cached, because a promise on the hot path costs as much as the lookup. */
+export type MaybePromise<T> = T | Promise<T>;
+
 /** The cached reader on which decisions are based. It tracks how fresh its data is. Each process has one. */
 export interface Projection extends Closeable {
-  /** Finds a key. Returns a cached key synchronously, without I/O, on the hot path; otherwise a promise of the source's result. */
-  findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
-  findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
+  findKey(workspaceId: string, hash: string): MaybePromise<Lookup<KeyView>>;
+  findPolicy(workspaceId: string, policyId: string): MaybePromise<Lookup<PolicyRecord>>;
   /** Returns the active override of an identifier: the exact one, otherwise the best pattern (api-v2.md section 9.3). */
-  findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
-  findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
-  findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
+  findOverride(workspaceId: string, namespaceId: string, identifier: string): MaybePromise<Lookup<OverrideRecord>>;
+  findNamespace(workspaceId: string, namespaceId: string): MaybePromise<Lookup<NamespaceRecord>>;
+  findNamespaceByName(workspaceId: string, name: string): MaybePromise<Lookup<NamespaceRecord>>;
   /**
    * Drops cached records immediately, after this process has changed them. Reads of these records that are in flight are used once and not
    * cached.

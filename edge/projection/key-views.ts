@@ -2,7 +2,7 @@ import type { ApiRecord, IdentityRecord, KeyRecord, RoleRecord, WorkspaceRecord 
 import { KeyView } from "../../core/verification/key-view.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { type RecordRef, refsOfKey } from "../records.ts";
-import type { Lookup } from "./contract.ts";
+import type { Lookup, MaybePromise } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
@@ -46,7 +46,7 @@ export class KeyViews {
   }
 
   /** Returns a cached view synchronously; with `bypass`, only if the source cannot be read. */
-  find(workspaceId: string, hash: string, bypass: boolean): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  find(workspaceId: string, hash: string, bypass: boolean): MaybePromise<Lookup<KeyView>> {
     const cached = this.#views.get(hash);
     const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
     if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;

@@ -2,13 +2,14 @@ import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { selectOverride } from "../../core/ratelimits/overrides.ts";
 import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
-import { overrideRecordId, type RecordKind, type RecordRef } from "../records.ts";
+import { overrideRecordId, type RecordRef } from "../records.ts";
 import type {
   ChangeListener,
   ChangeStream,
   Following,
   Known,
   Lookup,
+  MaybePromise,
   Projection,
   RecordSource,
   RefusedKind,
@@ -119,31 +120,35 @@ class CachedProjection implements Projection, ChangeListener {
     this.#refused[what] += 1;
   }
 
-  findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  findKey(workspaceId: string, hash: string): MaybePromise<Lookup<KeyView>> {
     return this.#views.find(workspaceId, hash, this.#bypasses(workspaceId));
   }
 
-  findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>> {
+  findPolicy(workspaceId: string, policyId: string): MaybePromise<Lookup<PolicyRecord>> {
     return this.#find<PolicyRecord>({ workspaceId, kind: "policy", id: policyId });
   }
 
-  findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>> {
+  findNamespace(workspaceId: string, namespaceId: string): MaybePromise<Lookup<NamespaceRecord>> {
     return this.#find<NamespaceRecord>({ workspaceId, kind: "namespace", id: namespaceId });
   }
 
-  findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>> {
+  findNamespaceByName(workspaceId: string, name: string): MaybePromise<Lookup<NamespaceRecord>> {
     return this.#find<NamespaceRecord>({ workspaceId, kind: "namespaceName", id: name });
   }
 
-  async findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>> {
-    const ref = (kind: RecordKind, id: string) => ({ workspaceId, kind, id });
-    const refs = [ref("override", overrideRecordId(namespaceId, identifier)), ref("overridePatterns", namespaceId)];
-    const outcomes = await this.#cache.get(refs, this.#bypasses(workspaceId));
-    const [exact, patterns] = refs.map((each, i) => this.#toLookup<unknown>(each, outcomes[i]));
-    if (exact?.status !== "absent") return (exact ?? UNREAD) as Lookup<OverrideRecord>;
-    if (patterns?.status !== "found") return (patterns ?? UNREAD) as Lookup<OverrideRecord>;
-    const best = selectOverride((patterns.value as OverridePatternsRecord).patterns, identifier);
-    return best === undefined ? { status: "absent" } : { ...patterns, value: best };
+  findOverride(workspaceId: string, namespaceId: string, identifier: string): MaybePromise<Lookup<OverrideRecord>> {
+    const exactRef: RecordRef = { workspaceId, kind: "override", id: overrideRecordId(namespaceId, identifier) };
+    const patternsRef: RecordRef = { workspaceId, kind: "overridePatterns", id: namespaceId };
+    const select = ([ofExact, ofPatterns]: readonly Outcome[]): Lookup<OverrideRecord> => {
+      const exact = this.#toLookup<OverrideRecord>(exactRef, ofExact);
+      if (exact.status !== "absent") return exact;
+      const patterns = this.#toLookup<OverridePatternsRecord>(patternsRef, ofPatterns);
+      if (patterns.status !== "found") return patterns;
+      const best = selectOverride(patterns.value.patterns, identifier);
+      return best === undefined ? { status: "absent" } : { ...patterns, value: best };
+    };
+    const outcomes = this.#cache.get([exactRef, patternsRef], this.#bypasses(workspaceId));
+    return outcomes instanceof Promise ? outcomes.then(select) : select(outcomes);
   }
 
   drop(refs: readonly RecordRef[]): void {
@@ -208,9 +213,11 @@ class CachedProjection implements Projection, ChangeListener {
     return this.#bypassAfterMs !== Number.POSITIVE_INFINITY && this.stalenessMs(workspaceId) > this.#bypassAfterMs;
   }
 
-  async #find<T>(ref: RecordRef): Promise<Lookup<T>> {
-    const [outcome] = await this.#cache.get([ref], this.#bypasses(ref.workspaceId));
-    return this.#toLookup<T>(ref, outcome);
+  #find<T>(ref: RecordRef): MaybePromise<Lookup<T>> {
+    const outcomes = this.#cache.get([ref], this.#bypasses(ref.workspaceId));
+    return outcomes instanceof Promise
+      ? outcomes.then(([outcome]) => this.#toLookup<T>(ref, outcome))
+      : this.#toLookup<T>(ref, outcomes[0]);
   }
 
   #toLookup<T>(ref: RecordRef, read: Outcome | undefined): Lookup<T> {

@@ -185,11 +185,25 @@ export class RecordCache {
   }
 
   /**
-   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch, together with those of other calls
-   * in the same turn of the event loop, and a record is never read twice concurrently. `bypass` reads all records again. All refs must
-   * belong to one workspace.
+   * Returns the cached or read outcome of each record, in order; synchronously if all are cached. Missing records are read in one batch,
+   * together with those of other calls in the same turn of the event loop, and a record is never read twice concurrently. `bypass` reads
+   * all records again. All refs must belong to one workspace.
    */
-  async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
+  get(refs: readonly RecordRef[], bypass: boolean): Outcome[] | Promise<Outcome[]> {
+    return (bypass ? undefined : this.#allFresh(refs)) ?? this.#getMissing(refs, bypass);
+  }
+
+  #allFresh(refs: readonly RecordRef[]): Outcome[] | undefined {
+    const outcomes: Outcome[] = [];
+    for (const ref of refs) {
+      const outcome = this.#fresh(ref);
+      if (outcome === undefined) return undefined;
+      outcomes.push(outcome);
+    }
+    return outcomes;
+  }
+
+  async #getMissing(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
     const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
     const toRead = refs.filter((_, i) => outcomes[i] === undefined);
     if (toRead.length > 0) {
@@ -202,21 +216,23 @@ export class RecordCache {
 
   /** Returns a live record of any age, or a fresh negative entry, for use while the source is unusable. */
   fallback(ref: RecordRef): Outcome | undefined {
-    const record = this.#records.get(recordName(ref));
+    const name = recordName(ref);
+    const record = this.#records.get(name);
     if (record?.isLive === true) return { kind: "record", record };
-    return this.#freshNegativeEntry(ref);
+    return this.#freshNegativeEntry(name, ref);
   }
 
   #fresh(ref: RecordRef): Outcome | undefined {
-    const record = this.#records.get(recordName(ref));
+    const name = recordName(ref);
+    const record = this.#records.get(name);
     if (record?.isLive === true && record.generation === this.#generation) return { kind: "record", record };
-    return this.#freshNegativeEntry(ref);
+    return this.#freshNegativeEntry(name, ref);
   }
 
-  #freshNegativeEntry(ref: RecordRef): Outcome | undefined {
-    const absence = this.#absences.get(recordName(ref));
+  #freshNegativeEntry(name: string, { workspaceId }: RecordRef): Outcome | undefined {
+    const absence = this.#absences.get(name);
     if (absence === undefined || absence.generation !== this.#generation) return undefined;
-    return this.#options.usesNegativeEntry(ref.workspaceId) ? absence.outcome : undefined;
+    return this.#options.usesNegativeEntry(workspaceId) ? absence.outcome : undefined;
   }
 
   #join(ref: RecordRef, bypass: boolean): Promise<Outcome> | undefined {

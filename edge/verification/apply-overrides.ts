@@ -1,7 +1,7 @@
 import type { LimitCharge } from "../../core/charges.ts";
 import { applyOverride } from "../../core/ratelimits/overrides.ts";
 import type { OverrideRecord } from "../../core/records.ts";
-import type { Projection } from "../projection/contract.ts";
+import type { Lookup, MaybePromise, Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {
   readonly charge: LimitCharge;
@@ -9,14 +9,27 @@ export interface AppliedLimit {
   readonly override: OverrideRecord | undefined;
 }
 
-/** Returns the namespace limits with the active overrides applied, in order. Returns `unusable` if an override cannot be read now. */
-export async function applyOverrides(
+export type AppliedLimits = { readonly limits: readonly AppliedLimit[] } | { readonly unusable: string };
+
+/**
+ * Returns the namespace limits with the active overrides applied, in order; synchronously if all overrides are cached. Returns `unusable`
+ * if an override cannot be read now.
+ */
+export function applyOverrides(
   projection: Pick<Projection, "findOverride">,
   charges: readonly LimitCharge[],
-): Promise<{ readonly limits: readonly AppliedLimit[] } | { readonly unusable: string }> {
-  const found = await Promise.all(
-    charges.map(({ workspaceId, scope, identifier }) => projection.findOverride(workspaceId, scope.value, identifier)),
+): MaybePromise<AppliedLimits> {
+  const found = charges.map(({ workspaceId, scope, identifier }) =>
+    projection.findOverride(workspaceId, scope.value, identifier),
   );
+  const areCached = (lookups: typeof found): lookups is Lookup<OverrideRecord>[] =>
+    !lookups.some((lookup) => lookup instanceof Promise);
+  return areCached(found)
+    ? applyFound(charges, found)
+    : Promise.all(found).then((lookups) => applyFound(charges, lookups));
+}
+
+function applyFound(charges: readonly LimitCharge[], found: readonly Lookup<OverrideRecord>[]): AppliedLimits {
   const limits: AppliedLimit[] = [];
   for (const [at, charge] of charges.entries()) {
     const lookup = found[at];

@@ -4,7 +4,7 @@ import { type CountedCode, codeAfterCounting } from "../../core/verification/con
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
 import { type Counters, CountersUnavailable } from "../counters/contract.ts";
 import type { Projection } from "../projection/contract.ts";
-import { applyOverrides } from "./apply-overrides.ts";
+import { type AppliedLimits, applyOverrides } from "./apply-overrides.ts";
 
 /*
  * Dependencies of `count`. It charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits
@@ -59,11 +59,12 @@ export function count(parts: CountingDeps, counting: Counting): Promise<Counted 
   const { plan } = counting;
   // Most plans have no namespace limits, so no overrides need to be looked up.
   if (plan.shared.length === 0) return consume(parts, counting, plan.limits);
-  return applyOverrides(parts.projection, plan.shared).then((applied) =>
+  const consumeApplied = (applied: AppliedLimits) =>
     "unusable" in applied
       ? countWithoutStore(parts, counting, new Error(applied.unusable))
-      : consume(parts, counting, [...plan.limits, ...applied.limits.map(({ charge }) => charge)]),
-  );
+      : consume(parts, counting, [...plan.limits, ...applied.limits.map(({ charge }) => charge)]);
+  const applied = applyOverrides(parts.projection, plan.shared);
+  return applied instanceof Promise ? applied.then(consumeApplied) : consumeApplied(applied);
 }
 
 function consume(

@@ -10,7 +10,7 @@ import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
 import { type ConsumeRequest, CountersUnavailable } from "../counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
-import type { Lookup, Projection } from "../projection/contract.ts";
+import type { Lookup, MaybePromise, Projection } from "../projection/contract.ts";
 import { count, type WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
@@ -213,7 +213,7 @@ class DryParts implements VerifyDeps {
   readonly nowMs: () => number;
   readonly counters = { consume: (request: ConsumeRequest): Promise<Consumed> => this.#consume(request) };
   readonly projection: VerifyDeps["projection"];
-  readonly #overrides: Promise<Lookup<OverrideRecord>>[] = [];
+  readonly #overrides: MaybePromise<Lookup<OverrideRecord>>[] = [];
   readonly #parts: ExplainDeps;
 
   constructor(parts: ExplainDeps) {

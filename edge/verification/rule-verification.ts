@@ -7,7 +7,7 @@ import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import type { KeyRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
-import type { Lookup, Projection } from "../projection/contract.ts";
+import type { Lookup, MaybePromise, Projection } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
 import type { Verification } from "./verify.ts";
 
@@ -44,7 +44,7 @@ export class RuleVerification<Question extends RuleRequest = RuleRequest> implem
     this.question = question;
   }
 
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  find(): MaybePromise<Lookup<KeyView>> {
     const found = this.#projection.findKey(this.#workspaceId, this.question.hash);
     return found instanceof Promise ? found.then((late) => this.#checkNegativeEntry(late)) : found;
   }

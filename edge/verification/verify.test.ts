@@ -7,7 +7,7 @@ import { type ChargePlan, planCall } from "../../core/verification/plan-charges.
 import { aKeyView, aRatelimitRecord } from "../../test/builders/key-view.ts";
 import { type ConsumeRequest, type Counters, CountersUnavailable } from "../counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
-import type { Lookup } from "../projection/contract.ts";
+import type { Lookup, MaybePromise } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify, verifyAgain } from "./verify.ts";
 
@@ -18,10 +18,10 @@ const STRICT: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny"
 class AnyCaller implements Verification {
   readonly clientIp: string | undefined = undefined;
   readonly asked: string[] = [];
-  readonly #found: Lookup<KeyView> | Promise<Lookup<KeyView>>;
+  readonly #found: MaybePromise<Lookup<KeyView>>;
   readonly #of: Partial<Verification>;
 
-  constructor(found: KeyView | Lookup<KeyView> | Promise<Lookup<KeyView>>, of: Partial<Verification> = {}) {
+  constructor(found: KeyView | MaybePromise<Lookup<KeyView>>, of: Partial<Verification> = {}) {
     this.#found = "key" in found ? { status: "found", value: found } : found;
     this.#of = of;
   }

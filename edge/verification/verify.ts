@@ -4,7 +4,7 @@ import { checkKey } from "../../core/verification/check-key.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
-import type { Lookup } from "../projection/contract.ts";
+import type { Lookup, MaybePromise } from "../projection/contract.ts";
 import { type Counted, type CountingDeps, count, type Uncountable, type WithoutStore } from "./count.ts";
 
 /*
@@ -26,7 +26,7 @@ export interface Verification {
    */
   readonly readsQueryLast?: boolean;
   /** Finds the key. Returns synchronously if the key is cached, so that most verifications do not wait. */
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
+  find(): MaybePromise<Lookup<KeyView>>;
   /** Returns whether the caller may see this key. Most callers get "not found" for a key of another workspace or API. */
   maySee(key: KeyRecord): boolean;
   /** Returns the required permissions. The method is called only for a key that the caller may see. Its errors go to the caller. */
@@ -61,7 +61,7 @@ const NOT_FOUND: Verdict = { kind: "decided", code: "NOT_FOUND", view: undefined
  * Verifies a key. Returns synchronously if the key is cached and the plan is empty. Throws the errors of `verification`, and internal
  * errors. An unreachable store is a result, not an error.
  */
-export function verify(parts: VerifyDeps, verification: Verification): Verdict | Promise<Verdict> {
+export function verify(parts: VerifyDeps, verification: Verification): MaybePromise<Verdict> {
   const found = verification.find();
   return found instanceof Promise
     ? found.then((late) => decide(parts, verification, late))
@@ -73,7 +73,7 @@ export async function verifyAgain(parts: Pick<VerifyDeps, "nowMs">, verification
   return check(parts, verification, await verification.find());
 }
 
-function decide(parts: VerifyDeps, verification: Verification, found: Lookup<KeyView>): Verdict | Promise<Verdict> {
+function decide(parts: VerifyDeps, verification: Verification, found: Lookup<KeyView>): MaybePromise<Verdict> {
   const checked = check(parts, verification, found);
   if (checked.kind !== "decided" || checked.code !== "VALID" || checked.view === undefined) return checked;
   const { view } = checked;

@@ -4,7 +4,7 @@ import type { Query } from "../../../core/permissions/query.ts";
 import { KeyView } from "../../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
 import type { RequestedLimit, SelectedLimit } from "../../../core/verification/select-limits.ts";
-import type { Lookup } from "../../../edge/projection/contract.ts";
+import type { Lookup, MaybePromise } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts";
@@ -40,7 +40,7 @@ export class OpenVerification implements Verification {
     return this.#selected;
   }
 
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  find(): MaybePromise<Lookup<KeyView>> {
     return this.#call.deps.projection.findKey(this.#workspaceId, this.#hash);
   }
 

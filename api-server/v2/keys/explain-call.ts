@@ -13,7 +13,7 @@ import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
 import { networkOf } from "../../../core/verification/ip-address.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
-import type { Lookup } from "../../../edge/projection/contract.ts";
+import type { Lookup, MaybePromise } from "../../../edge/projection/contract.ts";
 import { type ExplainDeps, type Explained, explain, explainWithoutKey } from "../../../edge/verification/explain.ts";
 import { type RuleRequest, RuleVerification } from "../../../edge/verification/rule-verification.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
@@ -228,7 +228,7 @@ class ExplainedCallVerification extends CallVerification {
     this.#call = call;
   }
 
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  find(): MaybePromise<Lookup<KeyView>> {
     return this.#call.deps.projection.findKey(this.workspaceId, this.#call.hash);
   }
 

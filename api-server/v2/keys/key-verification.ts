@@ -5,7 +5,7 @@ import type { KeyRecord } from "../../../core/records.ts";
 import { KeyView } from "../../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
 import type { SelectedLimit } from "../../../core/verification/select-limits.ts";
-import type { Lookup } from "../../../edge/projection/contract.ts";
+import type { Lookup, MaybePromise } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
@@ -31,7 +31,7 @@ export abstract class CallVerification implements Verification {
     this.clientIp = clientIp;
   }
 
-  abstract find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
+  abstract find(): MaybePromise<Lookup<KeyView>>;
 
   protected abstract mayVerify(apiId: string): boolean;
 
@@ -81,7 +81,7 @@ export class KeyVerification extends CallVerification {
     this.#call = call;
   }
 
-  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+  find(): MaybePromise<Lookup<KeyView>> {
     const hash = hashKey(this.#call.body.key);
     const found = this.#call.deps.projection.findKey(this.workspaceId, hash);
     return found instanceof Promise ? found.then((late) => this.#orMigrated(late, hash)) : found;

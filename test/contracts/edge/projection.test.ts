@@ -373,6 +373,24 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await limitOf("premium_1")).toBe("absent");
   });
 
+  test("cached override, and the cached absence of one, are returned synchronously until they change", async () => {
+    const namespaceId = aName("rlns");
+    const find = () => projection.findOverride(ws.workspaceId, namespaceId, "premium_1");
+    const override = { id: "rlor_1", identifier: "premium_1", limit: 1, durationMs: 60_000, async: false };
+    const exact = ws.ref("override", overrideRecordId(namespaceId, "premium_1"));
+    expect(find()).toBeInstanceOf(Promise);
+    await change(ws.ref("overridePatterns", namespaceId), { patterns: [{ ...override, identifier: "*", limit: 2 }] });
+    await find();
+    expect(find()).toMatchObject({ status: "found", value: { limit: 2 } });
+    await change(exact, override);
+    expect(find()).toBeInstanceOf(Promise);
+    expect(await find()).toMatchObject({ value: { limit: 1 } });
+    expect(find()).toMatchObject({ status: "found", value: { limit: 1 } });
+    await change(exact, undefined);
+    await find();
+    expect(find()).toMatchObject({ status: "found", value: { limit: 2 } });
+  });
+
   test("namespaces are found by id and name, and policies by id", async () => {
     const namespaceId = aName("rlns");
     await change(ws.ref("namespace", namespaceId), { id: namespaceId, name: "public", deleted: false });
