@@ -8,6 +8,7 @@ import { cache } from "./cache-section.ts";
 import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { floor } from "./floor-section.ts";
+import { gates } from "./gates-section.ts";
 import { http2 } from "./http2-section.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
 import { peers } from "./peers-section.ts";
@@ -47,6 +48,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   scale,
   cache,
   rebuild,
+  gates,
   refill,
   ingest,
   clickhouseIngest,
@@ -61,10 +63,11 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "9" },
     seconds: { type: "string", default: "2" },
     keys: { type: "string", default: "1000,1,100000" },
-    "cache-keys": { type: "string", default: "1000000" },
+    "stored-keys": { type: "string", default: "1000000" },
     "usage-events": { type: "string", default: "10000000" },
     "clickhouse-events": { type: "string", default: "1000000" },
     "backlog-events": { type: "string", default: "1000000" },
+    pictures: { type: "boolean", default: false },
     against: { type: "string" },
     json: { type: "string" },
     help: { type: "boolean", default: false },
@@ -73,9 +76,10 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(
     `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2]\n` +
-      "                 [--keys 1000,1,100000] [--cache-keys 1000000] [--usage-events 10000000] [--clickhouse-events 1000000]\n" +
-      "                 [--backlog-events 1000000] [--json FILE]\n\n" +
-      "The bounds are for the first number of --keys, between which peers, redisCost, steady, verifyKey and raw change with each request.",
+      "                 [--keys 1000,1,100000] [--stored-keys 1000000] [--usage-events 10000000]\n" +
+      "                 [--clickhouse-events 1000000] [--backlog-events 1000000] [--pictures] [--json FILE]\n\n" +
+      "The bounds are for the first number of --keys, between which peers, redisCost, steady, verifyKey and raw change with each request.\n" +
+      "The section rebuild is repeated for each number of --stored-keys. --pictures draws the curves of gates and rebuild into docs/pictures.",
   );
   process.exit(0);
 }
@@ -93,11 +97,17 @@ const named = values.only.split(",").map((name) => {
   return section;
 });
 
-const keyCounts = values.keys.split(",").map(Number);
-if (!keyCounts.every((count) => Number.isSafeInteger(count) && count > 0)) {
-  console.error(`--keys ${values.keys}: write whole numbers above 0 with commas between them, such as 1000,1`);
-  process.exit(2);
-}
+const numbersOf = (option: "keys" | "stored-keys"): number[] => {
+  const numbers = values[option].split(",").map(Number);
+  if (!numbers.every((count) => Number.isSafeInteger(count) && count > 0)) {
+    console.error(
+      `--${option} ${values[option]}: write whole numbers above 0 with commas between them, such as 1000,1`,
+    );
+    process.exit(2);
+  }
+  return numbers;
+};
+const [keyCounts, storedKeys] = [numbersOf("keys"), numbersOf("stored-keys")];
 
 const chosen = values.against === undefined ? named : [against(values.against)];
 
@@ -109,10 +119,11 @@ try {
     rounds: Number(values.rounds),
     durationMs: Number(values.seconds) * 1000,
     keyCounts,
-    cacheKeys: Number(values["cache-keys"]),
+    storedKeys,
     usageEvents: Number(values["usage-events"]),
     clickhouseEvents: Number(values["clickhouse-events"]),
     backlogEvents: Number(values["backlog-events"]),
+    pictures: values.pictures,
     progress: (line: string) => console.error(`  ${line}`),
   };
   for (const section of chosen) figures.push(...(await section(environment, options)));
@@ -136,7 +147,9 @@ function isWithin({ value, max }: Figure): boolean {
 function table(rows: readonly Figure[]): string {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const cells = (value: number, unit: Figure["unit"]) =>
-    unit === "ratio" || unit === "µs" || unit === "round trips" ? value.toFixed(2) : value.toFixed(0);
+    unit === "ratio" || unit === "µs" || unit === "round trips"
+      ? value.toFixed(2)
+      : value.toFixed(unit === "%" || unit === "s" ? 1 : 0);
   return rows
     .map((row) => {
       const { name, unit, value, max, detail } = row;

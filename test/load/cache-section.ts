@@ -15,7 +15,8 @@ const TURNS = 2_000;
 export const cache: Section = async (environment, options) => {
   const programs = await findNginx();
   const started = new Started();
-  const seeded = await openSeeded(environment, { name: "cache", count: options.cacheKeys, progress: options.progress });
+  const { storedKeys, progress } = options;
+  const seeded = await openSeeded(environment, { name: "cache", count: storedKeys[0] ?? 0, progress });
   const { stack, apiId, count } = seeded;
   try {
     const app = programs === undefined ? environment.upstream : await started.add(peersOf(programs).app());

@@ -7,7 +7,7 @@ import type { Running } from "./stack.ts";
 
 export interface Figure {
   readonly name: string;
-  readonly unit: "ratio" | "µs" | "ms" | "s" | "MB" | "round trips" | "responses";
+  readonly unit: "ratio" | "%" | "µs" | "ms" | "s" | "MB" | "round trips" | "responses";
   readonly value: number;
   /** `undefined` for a figure that is only shown. */
   readonly max: number | undefined;
@@ -20,14 +20,16 @@ export interface SectionOptions {
   readonly durationMs: number;
   /** Numbers of keys that the requests of some sections use in turn; the bounds are for the first. */
   readonly keyCounts: readonly number[];
-  /** Keys of the section `cache`. */
-  readonly cacheKeys: number;
+  /** Numbers of stored keys with which `rebuild` is repeated; the first is that of `cache`, too. */
+  readonly storedKeys: readonly number[];
   /** Verifications over which questions are asked; also over a tenth of them. */
   readonly usageEvents: number;
   /** The most verifications with which a ClickHouse is filled, too. */
   readonly clickhouseEvents: number;
   /** Events that wait when ingestion begins. */
   readonly backlogEvents: number;
+  /** Whether sections that have curves draw them into docs/pictures/. */
+  readonly pictures: boolean;
   readonly progress: (line: string) => void;
 }
 
