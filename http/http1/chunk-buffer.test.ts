@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ChunkBuffer } from "./chunk-buffer.ts";
+import { ChunkBuffer, freeRead } from "./chunk-buffer.ts";
 
 test("ChunkBuffer joins chunks of all sizes in order until it is empty", () => {
   const buffered = new ChunkBuffer();
@@ -37,4 +37,13 @@ test("ChunkBuffer memory stays proportional to the buffered bytes for many small
   // A view of a large buffer, as a parser returns it.
   for (let i = 0; i < 10_000; i++) buffered.add(Buffer.alloc(64 * 1024).subarray(0, 1));
   expect(buffered.take().buffer.byteLength).toBeLessThan(40_000);
+});
+
+test("read that is passed on as a whole is freed, and a part of a read is not", () => {
+  const read = Buffer.from(new Uint8Array(64).fill(1).buffer);
+  const part = read.subarray(1);
+  freeRead(part);
+  expect(part).toEqual(Buffer.alloc(63, 1));
+  freeRead(read);
+  expect([read.length, part.length]).toEqual([0, 0]);
 });

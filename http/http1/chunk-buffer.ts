@@ -40,3 +40,11 @@ function grown(joined: Buffer, bytes: number, bytesMin: number): Buffer {
   joined.copy(larger, 0, 0, bytes);
   return larger;
 }
+
+/**
+ * Frees the bytes of a read that were passed on as a whole, so that they do not wait for a garbage collection: V8 delays it until such
+ * memory grows by 64 MiB. Bytes that are a part of a larger buffer stay, because others may use the rest.
+ */
+export function freeRead({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);
+}

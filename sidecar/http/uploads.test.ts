@@ -1,5 +1,8 @@
-import { Agent, request, type ServerResponse } from "node:http";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
 import { call, OPEN, openGate, readAll, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
@@ -71,3 +74,27 @@ test.each([
   expect(received).toEqual([bytes]);
   client.destroy();
 });
+
+test.each(["length", "chunked"] as const)(
+  "upload (%s) arrives unchanged at an app that pauses between reads",
+  async (coding) => {
+    const hash = createHash("sha256");
+    const app = await startApp((req, res) => {
+      req.on("data", (piece: Buffer) => {
+        hash.update(piece);
+        req.pause();
+        setTimeout(() => req.resume(), 1);
+      });
+      req.on("end", () => res.end(hash.digest("hex")));
+    });
+    gate = await openGate({ ...OPEN, app });
+    const body = randomBytes(8 * 1024 * 1024);
+    const headers: Record<string, string> =
+      coding === "chunked" ? { "Transfer-Encoding": "chunked" } : { "Content-Length": String(body.length) };
+    const req = request({ port: gate.port, method: "POST", path: "/upload", headers });
+    const response = once(req, "response") as Promise<[IncomingMessage]>;
+    req.end(body);
+    const [answer] = await response;
+    expect(await text(answer)).toBe(createHash("sha256").update(body).digest("hex"));
+  },
+);

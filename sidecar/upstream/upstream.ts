@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { ConcurrencyLimiter, type Waiter } from "../../edge/concurrency-limiter.ts";
+import { freeRead } from "../../http/http1/chunk-buffer.ts";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 import { startSweep } from "../../http/http1/sweep.ts";
 import { type BodySink, type RequestBody, WAITING_BODY_BYTES_MAX } from "../http/request-body.ts";
@@ -278,10 +279,11 @@ class PoolRequest implements Sent, Waiter, AppExchange, BodySink {
   write(bytes: Buffer): boolean {
     const socket = this.#connection?.socket;
     if (socket === undefined || this.#isOver) return true;
-    if (this.#request.bodyLength !== undefined) return socket.write(bytes);
+    const onWritten = () => freeRead(bytes);
+    if (this.#request.bodyLength !== undefined) return socket.write(bytes, onWritten);
     socket.cork();
     socket.write(`${bytes.length.toString(16)}\r\n`, "latin1");
-    socket.write(bytes);
+    socket.write(bytes, onWritten);
     const hasCapacity = socket.write("\r\n", "latin1");
     socket.uncork();
     return hasCapacity;
