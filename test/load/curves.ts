@@ -50,7 +50,7 @@ function plotAll({ charts, width, height, colors }: Plotting): void {
   for (const { title, x, curves, isLogarithmic = false } of charts) {
     const scale = isLogarithmic ? { distr: 3 } : {};
     const options = {
-      ...{ title, width, height: height - 60, padding: [null, 32, null, null] },
+      ...{ title, width, height: height - 60, padding: [null, 48, null, null] },
       scales: { x: { time: false, ...scale }, y: { range: isLogarithmic ? undefined : [0, null], ...scale } },
       axes: [{ label: x.label }, { size: 60 }],
       legend: { live: false },
