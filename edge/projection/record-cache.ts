@@ -1,7 +1,7 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { BoundedCache } from "../bounded-cache.ts";
 import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
-import type { CachedEntry, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
+import type { CachedEntry, MaybePromise, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
@@ -189,7 +189,7 @@ export class RecordCache {
    * together with those of other calls in the same turn of the event loop, and a record is never read twice concurrently. `bypass` reads
    * all records again. All refs must belong to one workspace.
    */
-  get(refs: readonly RecordRef[], bypass: boolean): Outcome[] | Promise<Outcome[]> {
+  get(refs: readonly RecordRef[], bypass: boolean): MaybePromise<Outcome[]> {
     return (bypass ? undefined : this.#allFresh(refs)) ?? this.#getMissing(refs, bypass);
   }
 

@@ -14,7 +14,7 @@ import type { Stack } from "./stack.ts";
 /* Many gates on one Redis, without requests: connections, the reads of the change stream, pod reports and Redis users. */
 
 const STEPS = [100, 300, 1000, 2000, 3000];
-/** Processes that the gates share. A gate takes a part of a core, so that one process would not keep up with thousands. */
+/** Processes that the gates share, because one would not keep up with thousands. */
 const CHILDREN = 4;
 const REST_MS = 15_000;
 const CHANGES = 20;
@@ -44,54 +44,29 @@ export const gates: Section = async (environment, { progress, pictures }) => {
   const db = new pg.Client({ connectionString: stack.databaseUrl });
   await db.connect();
   try {
-    const policy = await changePolicy(stack, apiId, 0);
-    const all: Children = [];
+    const { policyId } = await changePolicy(stack, apiId, 0);
+    const children: Children = [];
     for (let n = 0; n < CHILDREN; n += 1) {
-      all.push(await started.add(startChild(stack, policy.policyId, `bench-${n}`)));
+      children.push(await started.add(startChild(stack, policyId, `bench-${n}`)));
     }
-    const measured: Step[] = [];
     let changes = 0;
+    /** Changes the policy. Returns how long each gate took to enforce it, ms. */
     const change = async (): Promise<number[]> => {
       changes += 1;
       const { version } = await changePolicy(stack, apiId, changes);
       const changedMs = Date.now();
-      return (await askAll(all, { version })).enforcedMs.map((ms) => ms - changedMs);
+      return (await askAll(children, { version })).map((ms) => ms - changedMs);
     };
+    const steps: Step[] = [];
     for (const count of STEPS) {
-      const before = measured.at(-1)?.gates ?? 0;
-      progress(`gates: opening ${count - before} more`);
-      const openMs = await timed(() => askAll(all, { open: (count - before) / CHILDREN }));
-      const rest = await redisShare(stack.redisPid, () => new Promise((done) => setTimeout(done, REST_MS)));
-      const changeMs: number[] = [];
-      for (let n = 0; n < CHANGES; n += 1) changeMs.push(Math.max(...(await change())));
-      progress(`gates: changing ${BULK_KEYS} keys`);
-      let bulkMs = 0;
-      const bulk = await redisShare(stack.redisPid, async () => {
-        // The policy is changed after the keys, so all changes of the keys have arrived where the new policy is enforced.
-        bulkMs = await timed(async () => {
-          await db.query("update keys set name = $1", [`changed for ${count} gates`]);
-          await change();
-        });
-      });
-      progress("gates: closing all connections");
-      const reconnectMs = await timed(async () => {
-        await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-        await change();
-      });
-      measured.push({
-        gates: count,
-        connections: await infoNumber(redis, "clients", "connected_clients"),
-        openS: openMs / 1000,
-        redisMb: (await infoNumber(redis, "memory", "used_memory")) / 1e6,
-        restPercent: 100 * rest.share,
-        changeMs,
-        bulkS: bulkMs / 1000,
-        bulkRedisS: bulk.share * bulk.seconds,
-        reconnectS: reconnectMs / 1000,
-      });
+      const more = count - (steps.at(-1)?.gates ?? 0);
+      progress(`gates: opening ${more} more`);
+      const openMs = await timed(() => askAll(children, { open: more / CHILDREN }));
+      const measured = await measureStep({ stack, redis, db, change }, (what) => progress(`gates: ${count}, ${what}`));
+      steps.push({ gates: count, openS: openMs / 1000, ...measured });
     }
-    if (pictures) await draw(measured);
-    return toFigures(measured);
+    if (pictures) await draw(steps);
+    return toFigures(steps);
   } finally {
     await started.stop();
     await db.end();
@@ -99,6 +74,43 @@ export const gates: Section = async (environment, { progress, pictures }) => {
     await stack.close();
   }
 };
+
+interface Measuring {
+  readonly stack: Stack;
+  readonly redis: Redis;
+  readonly db: pg.Client;
+  readonly change: () => Promise<number[]>;
+}
+
+async function measureStep(
+  { stack, redis, db, change }: Measuring,
+  progress: (what: string) => void,
+): Promise<Omit<Step, "gates" | "openS">> {
+  progress("at rest");
+  const rest = await redisCpu(stack.redisPid, () => new Promise((done) => setTimeout(done, REST_MS)));
+  const changeMs: number[] = [];
+  for (let n = 0; n < CHANGES; n += 1) changeMs.push(Math.max(...(await change())));
+  progress(`${BULK_KEYS} changed keys`);
+  const bulk = await redisCpu(stack.redisPid, async () => {
+    await db.query("update keys set name = gen_random_uuid()");
+    // This change comes after those of the keys, so all of them have arrived where the new policy is enforced.
+    await change();
+  });
+  progress("all connections closed");
+  const reconnectMs = await timed(async () => {
+    await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await change();
+  });
+  return {
+    connections: await infoNumber(redis, "clients", "connected_clients"),
+    redisMb: (await infoNumber(redis, "memory", "used_memory")) / 1e6,
+    restPercent: (100 * rest.cpuS) / rest.tookS,
+    changeMs,
+    bulkS: bulk.tookS,
+    bulkRedisS: bulk.cpuS,
+    reconnectS: reconnectMs / 1000,
+  };
+}
 
 type Children = Array<{ ask(ask: Ask): Promise<Answer>; stop(): Promise<void> }>;
 
@@ -133,13 +145,8 @@ async function nextMessage(child: ChildProcess): Promise<unknown> {
   }
 }
 
-async function askAll(all: Children, ask: Ask): Promise<Answer> {
-  const answers = await Promise.all(all.map((child) => child.ask(ask)));
-  return {
-    enforcedMs: answers.flatMap(({ enforcedMs }) => enforcedMs),
-    staleMs: Math.max(...answers.map(({ staleMs }) => staleMs)),
-  };
-}
+const askAll = async (children: Children, ask: Ask): Promise<number[]> =>
+  (await Promise.all(children.map((child) => child.ask(ask)))).flat();
 
 async function changePolicy({ call }: Stack, apiId: string, change: number) {
   const body = policyBody(apiId, "gates", { onStale: { after: `${60 + change}s`, action: "Serve" } });
@@ -150,10 +157,10 @@ async function changePolicy({ call }: Stack, apiId: string, change: number) {
   return { policyId: ids.policyId, version: policy.version };
 }
 
-async function redisShare(pid: number, work: () => Promise<unknown>): Promise<{ share: number; seconds: number }> {
+async function redisCpu(pid: number, work: () => Promise<unknown>): Promise<{ cpuS: number; tookS: number }> {
   const before = cpuMicros(pid);
   const ms = await timed(work);
-  return { share: (cpuMicros(pid) - before) / 1000 / ms, seconds: ms / 1000 };
+  return { cpuS: (cpuMicros(pid) - before) / 1e6, tookS: ms / 1000 };
 }
 
 async function infoNumber(redis: Redis, section: string, field: string): Promise<number> {

@@ -14,15 +14,10 @@ export type Ask =
   /** Opens further gates, and answers when they enforce the policy. */
   | { readonly open: number }
   /** Answers when all gates enforce this version of the policy or a later one. */
-  | { readonly version: number }
-  | "staleness";
+  | { readonly version: number };
 
-export interface Answer {
-  /** For each gate when it began to enforce the version, Unix ms. */
-  readonly enforcedMs: readonly number[];
-  /** The greatest staleness of the gates. */
-  readonly staleMs: number;
-}
+/** For each gate when it began to enforce the version, Unix ms; empty after `open`. */
+export type Answer = readonly number[];
 
 const [workspaceId = "", policyId = "", name = ""] = process.argv.slice(2);
 const redisUrl = process.env.REDIS_URL ?? "";
@@ -76,22 +71,22 @@ const versionOf = ({ state }: Gate): number => state.follower.current?.record.ve
 const enforcedMs = ({ enforced }: Gate, version: number): number =>
   Math.min(...[...enforced].flatMap(([of, ms]) => (of >= version ? [ms] : [])));
 
-async function answer(ask: Ask): Promise<Answer> {
-  let version = 0;
-  if (typeof ask === "object" && "open" in ask) {
-    const first = gates.length;
-    for (let from = 0; from < ask.open; from += OPENED_AT_ONCE) {
-      const count = Math.min(OPENED_AT_ONCE, ask.open - from);
-      await Promise.all(Array.from({ length: count }, (_, n) => openGate(`${name}/${first + from + n}`)));
-    }
-  } else if (typeof ask === "object") {
-    version = ask.version;
-    await until(() => gates.every((gate) => versionOf(gate) >= version));
+async function openGates(count: number): Promise<void> {
+  const first = gates.length;
+  for (let from = 0; from < count; from += OPENED_AT_ONCE) {
+    const batch = Math.min(OPENED_AT_ONCE, count - from);
+    await Promise.all(Array.from({ length: batch }, (_, n) => openGate(`${name}/${first + from + n}`)));
   }
-  return {
-    enforcedMs: gates.map((gate) => enforcedMs(gate, version)),
-    staleMs: Math.max(0, ...gates.map(({ state }) => state.projection.stalenessMs())),
-  };
+}
+
+async function answer(ask: Ask): Promise<Answer> {
+  if ("open" in ask) {
+    await openGates(ask.open);
+    return [];
+  }
+  const { version } = ask;
+  await until(() => gates.every((gate) => versionOf(gate) >= version));
+  return gates.map((gate) => enforcedMs(gate, version));
 }
 
 process.on("message", (ask: Ask) => {
