@@ -256,6 +256,10 @@ export type SourceState = { readonly usable: true } | { readonly usable: false; 
 /** A result that is returned synchronously if it is cached, because a promise on the hot path costs as much as the lookup. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** Returns the results in order; synchronously if no result is a promise. */
+export const allOf = <T>(results: readonly MaybePromise<T>[]): MaybePromise<T[]> =>
+  results.some((result) => result instanceof Promise) ? Promise.all(results) : (results as T[]);
+
 /** The cached reader on which decisions are based. It tracks how fresh its data is. Each process has one. */
 export interface Projection extends Closeable {
   findKey(workspaceId: string, hash: string): MaybePromise<Lookup<KeyView>>;

@@ -1,7 +1,15 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { BoundedCache } from "../bounded-cache.ts";
 import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
-import type { CachedEntry, MaybePromise, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
+import {
+  allOf,
+  type CachedEntry,
+  type MaybePromise,
+  type ReadBatch,
+  type RecordSource,
+  type RefusedKind,
+  type SourceState,
+} from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
@@ -190,28 +198,16 @@ export class RecordCache {
    * all records again. All refs must belong to one workspace.
    */
   get(refs: readonly RecordRef[], bypass: boolean): MaybePromise<Outcome[]> {
-    return (bypass ? undefined : this.#allFresh(refs)) ?? this.#getMissing(refs, bypass);
-  }
-
-  #allFresh(refs: readonly RecordRef[]): Outcome[] | undefined {
-    const outcomes: Outcome[] = [];
-    for (const ref of refs) {
-      const outcome = this.#fresh(ref);
-      if (outcome === undefined) return undefined;
-      outcomes.push(outcome);
-    }
-    return outcomes;
-  }
-
-  async #getMissing(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
-    const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
+    const outcomes: (MaybePromise<Outcome> | undefined)[] = refs.map((ref) =>
+      bypass ? undefined : (this.#fresh(ref) ?? this.#join(ref)),
+    );
     const toRead = refs.filter((_, i) => outcomes[i] === undefined);
     if (toRead.length > 0) {
       const started = this.#startReading(toRead);
       let next = 0;
       for (const [i, outcome] of outcomes.entries()) if (outcome === undefined) outcomes[i] = started[next++];
     }
-    return (await Promise.all(outcomes)) as Outcome[];
+    return allOf(outcomes as MaybePromise<Outcome>[]);
   }
 
   /** Returns a live record of any age, or a fresh negative entry, for use while the source is unusable. */
@@ -235,8 +231,8 @@ export class RecordCache {
     return this.#options.usesNegativeEntry(workspaceId) ? absence.outcome : undefined;
   }
 
-  #join(ref: RecordRef, bypass: boolean): Promise<Outcome> | undefined {
-    return bypass ? undefined : this.#inFlight.get(recordName(ref))?.outcome;
+  #join(ref: RecordRef): Promise<Outcome> | undefined {
+    return this.#inFlight.get(recordName(ref))?.outcome;
   }
 
   #startReading(refs: readonly RecordRef[]): Promise<Outcome>[] {

@@ -1,7 +1,7 @@
 import type { LimitCharge } from "../../core/charges.ts";
 import { applyOverride } from "../../core/ratelimits/overrides.ts";
 import type { OverrideRecord } from "../../core/records.ts";
-import type { Lookup, MaybePromise, Projection } from "../projection/contract.ts";
+import { allOf, type Lookup, type MaybePromise, type Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {
   readonly charge: LimitCharge;
@@ -19,14 +19,10 @@ export function applyOverrides(
   projection: Pick<Projection, "findOverride">,
   charges: readonly LimitCharge[],
 ): MaybePromise<AppliedLimits> {
-  const found = charges.map(({ workspaceId, scope, identifier }) =>
-    projection.findOverride(workspaceId, scope.value, identifier),
+  const found = allOf(
+    charges.map(({ workspaceId, scope, identifier }) => projection.findOverride(workspaceId, scope.value, identifier)),
   );
-  const areCached = (lookups: typeof found): lookups is Lookup<OverrideRecord>[] =>
-    !lookups.some((lookup) => lookup instanceof Promise);
-  return areCached(found)
-    ? applyFound(charges, found)
-    : Promise.all(found).then((lookups) => applyFound(charges, lookups));
+  return found instanceof Promise ? found.then((late) => applyFound(charges, late)) : applyFound(charges, found);
 }
 
 function applyFound(charges: readonly LimitCharge[], found: readonly Lookup<OverrideRecord>[]): AppliedLimits {
