@@ -98,3 +98,23 @@ test.each(["length", "chunked"] as const)(
     expect(await text(answer)).toBe(createHash("sha256").update(body).digest("hex"));
   },
 );
+
+test("pipelined uploads whose bytes share reads arrive unchanged", async () => {
+  const hashes: string[] = [];
+  const app = await startApp((req, res) => {
+    const hash = createHash("sha256");
+    req.on("data", (piece: Buffer) => hash.update(piece));
+    req.on("end", () => setTimeout(() => res.end(String(hashes.push(hash.digest("hex")))), 50));
+  });
+  gate = await openGate({ ...OPEN, app });
+  const bodies = Array.from({ length: 4 }, (_, i) => randomBytes(200_000 + 50_000 * i));
+  const client = connect(gate.port, "127.0.0.1");
+  readAll(client);
+  const requests = bodies.flatMap((body, i) => {
+    const close = i === bodies.length - 1 ? "Connection: close\r\n" : "";
+    return [Buffer.from(`POST /${i} HTTP/1.1\r\nHost: a\r\n${close}Content-Length: ${body.length}\r\n\r\n`), body];
+  });
+  client.write(Buffer.concat(requests));
+  await once(client, "close");
+  expect(hashes).toEqual(bodies.map((body) => createHash("sha256").update(body).digest("hex")));
+});
