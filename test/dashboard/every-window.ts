@@ -351,7 +351,7 @@ export const EVERY_WINDOW = {
     },
     {
       name: "owner whose keys are disabled",
-      by: ["OwnerDialog"],
+      by: ["OwnerPicker"],
       kind: "list",
       at: keysOfApi,
       before: async (page) => {

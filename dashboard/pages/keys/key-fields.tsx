@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import { FormSection } from "../../components/form-section.tsx";
 import { LimitFields } from "../../components/limit-fields.tsx";
 import { Picker } from "../../components/picker.tsx";
-import { IDENTITIES, PERMISSIONS, ROLES } from "../../components/picker-sources.ts";
+import { IDENTITIES, PERMISSIONS, type PickerSource, ROLES } from "../../components/picker-sources.ts";
 import { EXPIRIES, Presets } from "../../components/presets.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
@@ -40,12 +40,14 @@ export function NameAndOwner({ draft, onChange }: FieldsProps): ReactNode {
   );
 }
 
-/** Field for the owner of keys; `externalId` is empty if none is chosen. */
+/** Field for the owner of keys; `externalId` is empty if no owner is chosen. */
 export function OwnerPicker({
+  source = IDENTITIES,
   externalId,
   onChange,
   hint,
 }: {
+  source?: PickerSource;
   externalId: string;
   onChange: (externalId: string) => void;
   hint: string;
@@ -55,10 +57,10 @@ export function OwnerPicker({
     <Picker
       label="Owner"
       name="externalId"
-      source={IDENTITIES}
+      source={source}
       isSingle
       values={owner}
-      missing={useMissing(IDENTITIES, owner)}
+      missing={useMissing(source, owner)}
       onChange={([chosen = ""]) => onChange(chosen)}
       hint={hint}
     />

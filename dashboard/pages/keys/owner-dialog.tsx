@@ -6,11 +6,10 @@ import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
-import { Picker } from "../../components/picker.tsx";
 import { IDENTITIES } from "../../components/picker-sources.ts";
 import { Select } from "../../components/select.tsx";
 import { useToast } from "../../components/toast.tsx";
-import { useMissing } from "../../components/use-options.ts";
+import { OwnerPicker } from "./key-fields.tsx";
 
 const EXISTING = { ...IDENTITIES, isCreated: false };
 
@@ -62,7 +61,6 @@ export function OwnerDialog({
         onClose();
       },
     });
-  const values = externalId === "" ? [] : [externalId];
   const verb = what === "disable" ? "Disable" : "Enable";
   return (
     <Dialog
@@ -93,14 +91,10 @@ export function OwnerDialog({
       }
     >
       <form id={form} className="form" onSubmit={submit}>
-        <Picker
-          label="Owner"
-          name="externalId"
+        <OwnerPicker
           source={EXISTING}
-          isSingle
-          values={values}
-          missing={useMissing(EXISTING, values)}
-          onChange={([chosen = ""]) => setExternalId(chosen)}
+          externalId={externalId}
+          onChange={setExternalId}
           hint={`External id. ${apiId === undefined ? "Applies to the keys of all APIs." : `Applies only to keys of the API ${apiName}.`}`}
         />
         <Select
