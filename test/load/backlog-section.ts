@@ -3,7 +3,7 @@ import pg from "pg";
 import { utcDate } from "../../core/utc-date.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { checkUsage } from "./check-usage.ts";
-import { peakResidentMb, residentMb } from "./measure.ts";
+import { peakResidentMb, redisNumber, residentMb } from "./measure.ts";
 import type { Figure, Section } from "./section.ts";
 import { seedKeys } from "./seed.ts";
 import { startIngest } from "./stack.ts";
@@ -89,8 +89,7 @@ export const backlog: Section = async (environment, { backlogEvents, progress })
   }
 };
 
-const usedMemory = async (redis: Redis): Promise<number> =>
-  Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
+const usedMemory = (redis: Redis): Promise<number> => redisNumber(redis, "memory", "used_memory");
 
 async function counted(db: pg.Client): Promise<number> {
   const text = "select coalesce(sum(count), 0)::int as count from verification_counts_month";

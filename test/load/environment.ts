@@ -53,7 +53,7 @@ export async function openEnvironment(): Promise<Environment> {
     const { call, start } = stack;
     const startChild = (file: string, args: readonly string[]) =>
       start([join(import.meta.dirname, "children", file), ...args], /^(http:\/\/\S+)$/m);
-    const upstream = await startChild("upstream.ts", []);
+    const upstream = await startChild("fixed-bytes.ts", []);
     const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: "bench" });
     const keys = new Map<string, BenchKey[]>();
 

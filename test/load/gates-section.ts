@@ -6,7 +6,7 @@ import pg from "pg";
 import { policyBody } from "../../api-server/test/resources.ts";
 import type { Answer, Ask } from "./children/gates.ts";
 import { drawCurves } from "./curves.ts";
-import { cpuMicros, median } from "./measure.ts";
+import { cpuMicros, median, redisNumber } from "./measure.ts";
 import { type Figure, type Section, Started, timed } from "./section.ts";
 import { seedKeys } from "./seed.ts";
 import type { Stack } from "./stack.ts";
@@ -14,7 +14,7 @@ import type { Stack } from "./stack.ts";
 /* Many gates on one Redis, without requests: connections, the reads of the change stream, pod reports and Redis users. */
 
 const STEPS = [100, 300, 1000, 2000, 3000];
-/** Processes that the gates share, because one would not keep up with thousands. */
+/** Number of processes that run the gates. A single process cannot keep up with thousands. */
 const CHILDREN = 4;
 const REST_MS = 15_000;
 const CHANGES = 20;
@@ -33,7 +33,7 @@ interface Step {
   readonly reconnectS: number;
 }
 
-/** What gates cost one Redis, for growing numbers of them. */
+/** Measures what growing numbers of gates cost one Redis. */
 export const gates: Section = async (environment, { progress, pictures }) => {
   let apiId = "";
   const stack = await environment.openSecond("gates", async ({ databaseUrl, workspaceId }) => {
@@ -102,8 +102,8 @@ async function measureStep(
     await change();
   });
   return {
-    connections: await infoNumber(redis, "clients", "connected_clients"),
-    redisMb: (await infoNumber(redis, "memory", "used_memory")) / 1e6,
+    connections: await redisNumber(redis, "clients", "connected_clients"),
+    redisMb: (await redisNumber(redis, "memory", "used_memory")) / 1e6,
     restPercent: (100 * rest.cpuS) / rest.tookS,
     changeMs,
     bulkS: bulk.tookS,
@@ -163,11 +163,7 @@ async function redisCpu(pid: number, work: () => Promise<unknown>): Promise<{ cp
   return { cpuS: (cpuMicros(pid) - before) / 1e6, tookS: ms / 1000 };
 }
 
-async function infoNumber(redis: Redis, section: string, field: string): Promise<number> {
-  return Number(new RegExp(`^${field}:(\\d+)`, "m").exec(await redis.info(section))?.[1]);
-}
-
-/** Bounds are for the largest number of gates that one Redis holds comfortably. */
+/** Number of gates whose figures have bounds. */
 const BOUNDED_AT = 1000;
 
 function toFigures(steps: readonly Step[]): Figure[] {

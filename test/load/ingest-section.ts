@@ -180,12 +180,11 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
   }
 };
 
-/** As `nice -n 19` starts a process. Linux has a priority per thread. */
+/** Gives all threads the priority of `nice -n 19`, because on Linux each thread has its own. */
 function lowerPriority(pid: number): void {
   for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), constants.priority.PRIORITY_LOW);
 }
 
-/** The planner's estimate would do, but it changes only with an analysis. */
 async function countStored(db: Pool): Promise<number> {
   return (await db.query<{ n: number }>("select count(*)::int as n from verification_events")).rows[0]?.n ?? 0;
 }

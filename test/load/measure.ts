@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import type { Redis } from "ioredis";
 import { type Load, sendLoad, type Work } from "./generator.ts";
 
 /*
@@ -71,6 +72,11 @@ function statusMb(pid: number, field: "VmRSS" | "VmHWM"): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1];
   return (Number(kilobytes) * 1024) / 1_000_000;
+}
+
+/** A number of `INFO`, such as `used_memory` of the section `memory`. */
+export async function redisNumber(redis: Redis, section: string, field: string): Promise<number> {
+  return Number(new RegExp(`^${field}:(\\d+)`, "m").exec(await redis.info(section))?.[1]);
 }
 
 const begin = (load: Load | Work, durationMs?: number) =>

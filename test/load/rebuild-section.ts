@@ -5,6 +5,7 @@ import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
 import { drawCurves } from "./curves.ts";
 import { createPolicy, type Environment, startSidecar } from "./environment.ts";
+import { redisNumber } from "./measure.ts";
 import type { Figure, Section } from "./section.ts";
 import { seededKey, seedKeys } from "./seed.ts";
 import type { Running, Stack } from "./stack.ts";
@@ -51,7 +52,7 @@ async function measure(environment: Environment, keys: number, progress: (line: 
     const seen: Seen = {
       ...{ keys, tookS: 0, stalestS: 0, cached: new Map(), uncached: new Map() },
       postgresBytes: await tableBytes(stack.databaseUrl),
-      redisBytes: Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]),
+      redisBytes: await redisNumber(redis, "memory", "used_memory"),
     };
     for (let n = 0; n < CACHED; n += 1) {
       const status = await pod.ask(seededKey(apiId, n));

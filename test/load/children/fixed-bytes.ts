@@ -1,7 +1,10 @@
 import { createServer } from "node:http";
 
-/* The baseline for a procedure: Node's own `http`, which reads a request's body and answers fixed bytes. Prints its address. Usage: … BODY */
-const body = Buffer.from(process.argv[2] ?? "");
+/*
+ * Node's own `http`, which reads a request's body and answers fixed bytes: the app behind the measured proxies, and the baseline for a
+ * procedure. Prints its address. Usage: … [BODY]
+ */
+const body = Buffer.from(process.argv[2] ?? JSON.stringify({ ok: true, orders: [1, 2, 3] }));
 const headers = { "content-type": "application/json; charset=utf-8", "content-length": body.length };
 const server = createServer((request, response) => {
   request.resume().on("end", () => response.writeHead(200, headers).end(body));
