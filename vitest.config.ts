@@ -38,6 +38,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // The default of one second is too short where others load the machine.
+    expect: { poll: { timeout: 10_000 } },
     projects: [
       {
         extends: true,

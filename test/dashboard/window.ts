@@ -17,7 +17,7 @@ const focusIn = (window: Locator): Promise<boolean> =>
 /** Fails with what `problem` says when it does not become true soon. */
 async function until(isSo: () => Promise<boolean>, problem: () => Promise<string>): Promise<void> {
   try {
-    await waitFor("it", isSo, { deadlineMs: 3000, everyMs: 20 });
+    await waitFor("it", isSo, { everyMs: 20 });
   } catch {
     throw new Error(await problem());
   }
