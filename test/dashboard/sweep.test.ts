@@ -64,7 +64,6 @@ describe.each(SWEPT)("%s", (path) => {
     await settled(page);
     await expectSteady(page);
     await expectReachable(page);
-    await expectAccessible(page);
     await unfolded(page);
     await expectPresentable(page);
   });

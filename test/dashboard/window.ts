@@ -1,7 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { expectAccessible } from "./accessible.ts";
+import { expectAccessibleInBothThemes } from "./accessible.ts";
 import { EVERY_WINDOW, type Opening, openWindow } from "./every-window.ts";
 import { expectHarmless } from "./harmless.ts";
 import { dashboardTest } from "./harness.ts";
@@ -65,12 +65,9 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
       async () => `opened, the focus is on ${await focused(page)}`,
     );
   }
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field. axe allows
-    // the focus guards of a modal menu only where the menu covers none of the points by which axe recognizes what is modal.
-    await expectAccessible(page, kind === "list" || kind === "menu" ? ["aria-hidden-focus"] : []);
-  }
+  // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field. axe allows the
+  // focus guards of a modal menu only where the menu covers none of the points by which axe recognizes what is modal.
+  await expectAccessibleInBothThemes(page, kind === "list" || kind === "menu" ? ["aria-hidden-focus"] : []);
   await expectInside(page, window, kind);
   await page.setViewportSize({ width: NARROW_PX, height: WIDE.height });
   await expectFits(window);
