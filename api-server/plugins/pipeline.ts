@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { performance } from "node:perf_hooks";
+import compileSerializer from "fast-json-stringify";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import type * as z from "zod";
 import type { Deps } from "../deps.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import { countQuota } from "../domain/ratelimits/quota.ts";
@@ -14,6 +16,7 @@ import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { DirectFront } from "./direct-front.ts";
 import type { ErrorSender } from "./errors.ts";
+import { responseSchema } from "./json-schema.ts";
 import { createBodyReader } from "./read-body.ts";
 import type { Content, HandlerResult, Served } from "./served.ts";
 import { findSessionCaller, readSessionSender, type Sender, type SessionSender } from "./session-callers.ts";
@@ -51,7 +54,6 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const served of procedures) {
     const { method, url, responses, refusal, headers } = served;
-    const schema = { response: responses };
     const isOpen = served.credentials === "none";
     const config = { isOpen, takesSessions: !isOpen && served.takesSessions, headers };
     const handler = serve(parts, authentication, served);
@@ -59,13 +61,26 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
     app.route({
       method,
       url,
-      schema,
+      schema: { response: responses },
+      serializerCompiler: ({ schema }) => createSerializer(schema as unknown as z.ZodType),
       config,
       exposeHeadRoute: false,
       handler,
       ...(refusal === undefined ? {} : { onRequest: (_request, _reply, done) => done(refusal()) }),
     });
   }
+}
+
+/**
+ * Returns the serializer of a response schema, which is compiled for the first response: compiling those of all procedures would delay the
+ * start of the server.
+ */
+function createSerializer(schema: z.ZodType): (data: unknown) => string {
+  let serialize: ((data: unknown) => string) | undefined;
+  return (data) => {
+    serialize ??= compileSerializer(responseSchema(schema, "draft-7"));
+    return serialize(data);
+  };
 }
 
 /** Credentials of a call: the hash of a root key, or a session of the dashboard. */

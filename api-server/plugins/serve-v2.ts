@@ -4,15 +4,14 @@ import { type AnyProcedure, DataJson, type Page } from "../procedure.ts";
 import { readManagement } from "./actor.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
-import { responseSchema } from "./json-schema.ts";
 import { type Content, JSON_TYPE, type Served } from "./served.ts";
-import { compileBody } from "./validation.ts";
+import { bodyValidator } from "./validation.ts";
 
 /* Serves v2 (api-v2.md section 2): each procedure is a POST with a JSON body and a root key, and its response data is in an envelope. */
 
 export function serveV2(procedure: AnyProcedure): Served {
   const url = `/v2/${procedure.path}`;
-  const validate = compileBody(procedure.body, url);
+  const validate = bodyValidator(procedure.body, url);
   const { effect } = procedure;
   const changes = effect === "change";
 
@@ -30,7 +29,7 @@ export function serveV2(procedure: AnyProcedure): Served {
     url,
     effect,
     isHot: procedure.isHot === true,
-    responses: { 200: responseSchema(successBody(procedure), "draft-7") },
+    responses: { 200: successBody(procedure) },
     readContent,
     credentials: "beforeContent",
     takesSessions: true,

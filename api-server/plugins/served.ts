@@ -1,9 +1,9 @@
+import type * as z from "zod";
 import type { PublicError } from "../../core/errors.ts";
 import type { Management } from "../domain/managed/rules.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import type { Call, DataJson, OpenCall } from "../procedure.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
-import type { JsonSchema } from "./json-schema.ts";
 
 /* A procedure as the pipeline serves it. All differences between v1 and v2 are prepared once, at registration. */
 
@@ -25,7 +25,7 @@ interface Prepared {
   /** Whether simple calls are served without fastify, and responses are written without its serializer. */
   readonly isHot?: boolean;
   /** Response schemas by status, for the serializer. */
-  readonly responses: Readonly<Record<number, JsonSchema>>;
+  readonly responses: Readonly<Record<number, z.ZodType>>;
   /** Parses the content. Throws PublicError 400 if it is invalid. */
   readonly readContent: (request: ApiRequest) => Content;
   /** Returns the error for each call while this API version is disabled; the body is not read. */

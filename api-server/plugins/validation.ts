@@ -30,10 +30,15 @@ const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 /** Validates a body, and fills in defaults in place. Throws PublicError `invalid_input` with all errors found. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
-/** Compiles the schema of a body. `url` is the path of the procedure, which the detail of an error names. */
-export function compileBody(schema: z.ZodType, url: string): BodyValidator {
-  const { validate, validateAll } = validatorsOf(schema);
+/**
+ * Returns the validator of a body. `url` is the path of the procedure, which the detail of an error names. The schema is compiled for the
+ * first body, because compiling those of all procedures would delay the start of the server.
+ */
+export function bodyValidator(schema: z.ZodType, url: string): BodyValidator {
+  let validators: Validators | undefined;
   return (body, bodyBytes) => {
+    validators ??= validatorsOf(schema);
+    const { validate, validateAll } = validators;
     if (validate(body)) return;
     let faults = takeFaults(validate);
     if (bodyBytes <= NAME_ALL_BYTES_MAX) {
@@ -59,10 +64,7 @@ interface Validators {
   readonly validateAll: () => ValidateFunction;
 }
 
-/**
- * Compiled validators by schema. Compiling is most of the cost of building an app, and schemas do not change, so the apps of a process
- * share the result.
- */
+/** Compiled validators by schema. Schemas do not change, so the apps of a process share the result. */
 const compiled = new WeakMap<z.ZodType, Validators>();
 
 function validatorsOf(schema: z.ZodType): Validators {

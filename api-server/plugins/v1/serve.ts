@@ -4,10 +4,9 @@ import { DataJson } from "../../procedure.ts";
 import { type AnyV1Procedure, isOpen, OtherResponse } from "../../v1/procedure.ts";
 import type { ApiReply, ApiRequest } from "../api-request.ts";
 import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "../body.ts";
-import { type JsonSchema, responseSchema } from "../json-schema.ts";
 import { compileQuery } from "../query.ts";
 import { JSON_TYPE, type Served } from "../served.ts";
-import { compileBody } from "../validation.ts";
+import { bodyValidator } from "../validation.ts";
 import { setV1Headers, type V1Front } from "./front.ts";
 import type { V1Usage } from "./usage.ts";
 
@@ -17,16 +16,16 @@ import type { V1Usage } from "./usage.ts";
  */
 
 export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Usage }): Served {
-  const { method, effect, check } = procedure;
+  const { method, effect, check, status = 200 } = procedure;
   const url = `/v1/${procedure.path}`;
   const read = method === "GET" ? compileGet(procedure.input, url) : readBody;
-  const validate = compileBody(procedure.input, url);
+  const validate = bodyValidator(procedure.input, url);
   const headers = front.headersOf(procedure.successor);
   const prepared = {
     method,
     url,
     effect,
-    responses: responsesOf(procedure),
+    responses: { ...procedure.otherResponses, [status]: procedure.response },
     readContent: (request: ApiRequest) => {
       const body = read(request);
       validate(body, TELL_THE_FIRST_FAULT);
@@ -35,7 +34,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     },
     refusal: front.refusalOf(procedure.successor),
     headers,
-    send: sendBare(procedure.status ?? 200, headers),
+    send: sendBare(status, headers),
   };
   return isOpen(procedure)
     ? { ...prepared, credentials: "none", handle: procedure.handle }
@@ -59,11 +58,6 @@ function readBody({ headers, body }: ApiRequest): unknown {
   if (!isJsonType(headers["content-type"])) return {};
   checkContentEncoding(headers["content-encoding"]);
   return parseBody(body as Buffer | undefined);
-}
-
-function responsesOf({ status, response, otherResponses = {} }: AnyV1Procedure): Record<number, JsonSchema> {
-  const schemas = Object.entries({ ...otherResponses, [status ?? 200]: response });
-  return Object.fromEntries(schemas.map(([code, schema]) => [code, responseSchema(schema, "draft-7")]));
 }
 
 const sendBare =
