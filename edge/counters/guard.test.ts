@@ -221,15 +221,15 @@ test("open counter circuit breaker fails every call immediately", async () => {
 });
 
 describe("a Redis that stops responding", () => {
-  test("counter circuit breaker opens after 980 ms without a response", () => {
+  test("counter circuit breaker opens after 900 ms without a response", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
-    breaker.sent(1_900);
-    breaker.checkSilence(1_979);
-    expect(breaker.admits(1_979)).toBe(true);
-    breaker.checkSilence(1_980);
-    expect(breaker.admits(1_980)).toBe(false);
+    breaker.sent(1_800);
+    breaker.checkSilence(1_899);
+    expect(breaker.admits(1_899)).toBe(true);
+    breaker.checkSilence(1_900);
+    expect(breaker.admits(1_900)).toBe(false);
   });
 
   test("call that was sent just before the last response opens the counter circuit breaker after 1 s", () => {
@@ -237,7 +237,8 @@ describe("a Redis that stops responding", () => {
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
     breaker.answered();
-    breaker.sent(1_015);
+    // A busy process reads a response late.
+    breaker.sent(1_090);
     breaker.checkSilence(2_000);
     expect(breaker.admits(2_000)).toBe(false);
   });
@@ -250,7 +251,7 @@ describe("a Redis that stops responding", () => {
       breaker.failed(nowMs + 50);
       breaker.checkSilence(nowMs + 50);
       // The response arrives after its caller has timed out.
-      if (nowMs % 1_000 === 900) breaker.answered();
+      if (nowMs % 800 === 0) breaker.answered();
     }
     expect(breaker.admits(6_000)).toBe(true);
   });

@@ -24,11 +24,11 @@ const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
 /**
- * Time without a response after which the breaker opens. It is a little less than the 1 s that an api-server waits for one call, because
- * the last response may arrive after the first call of a hanging store was sent. That call must open the breaker, or its caller would wait
- * twice.
+ * Time without a response after which the breaker opens. It is less than the 1 s that an api-server waits for one call, because the last
+ * response may arrive after the first call of a hanging store was sent, in a busy process by tens of milliseconds. That call must open the
+ * breaker, or its caller would wait twice.
  */
-const SILENCE_MS = 980;
+const SILENCE_MS = 900;
 
 export class Breaker {
   #openUntilMs = 0;
