@@ -62,7 +62,7 @@ export default defineConfig({
       onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
       // System tests mostly wait for other processes, so more of them can run at the same time.
       onRealParts("system", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
-      onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 3 } }),
+      onRealParts("timed", { ...LONG, maxWorkers: 2, sequence: { groupOrder: 3 } }),
     ],
   },
 });
