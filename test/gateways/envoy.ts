@@ -23,7 +23,7 @@ export async function startEnvoy(
     files: () => ({ "envoy.yaml": config }),
     command: (dir) => [
       envoy,
-      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"],
+      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
     ],
   });
 }

@@ -170,7 +170,7 @@ async function startEnvoyBefore(port: number): Promise<Gateway> {
     files: () => ({ "envoy.yaml": ENVOY(port) }),
     command: (dir) => [
       envoy,
-      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"],
+      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
     ],
   });
 }
