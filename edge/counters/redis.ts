@@ -39,7 +39,10 @@ export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-  /** Cached command texts, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
+  /**
+   * Cached commands, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. A list that
+   * ends with a limit of a namespace is new in each request, and remembering it would take twice as long as making its command.
+   */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
   /** Number of keys and bytes in the waiting commands. A command text is ASCII, so its length in characters is its size in bytes. */
@@ -152,7 +155,8 @@ export class RedisCounters implements StrictCounters {
 
   #commandOf(request: ConsumeRequest, dryRun: boolean): ConsumeCommand {
     const { limits, credits } = request;
-    if (dryRun || credits !== undefined) return this.#makeCommand(request, dryRun);
+    const isNew = credits !== undefined || limits.at(-1)?.scope.kind === "namespace";
+    if (dryRun || isNew) return this.#makeCommand(request, dryRun);
     let command = this.#commands.get(limits);
     if (command === undefined) {
       command = this.#makeCommand(request, false);
