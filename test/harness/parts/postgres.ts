@@ -45,7 +45,7 @@ async function fromEnvironment(): Promise<Server | undefined> {
 
 /** Starts the same server as `postern dev` on its own files, which are removed at any end of the run. */
 async function fromPackage(): Promise<Server | undefined> {
-  const dir = await mkdtemp(join(await roomyMemory(), "postern-postgres-"));
+  const dir = await mkdtemp(join(await databaseFolder(), "postern-postgres-"));
   // As root, the server runs as another user, which must have access to the folder.
   await chmod(dir, 0o755);
   const remove = () => rm(dir, { recursive: true, force: true });
@@ -67,16 +67,16 @@ async function fromPackage(): Promise<Server | undefined> {
  * Returns Linux's folder in memory if it has room for the databases of a run, else the folder of temporary files. Each database has 500
  * files, whose creation and removal take most of their time in the file system of a disk.
  */
-async function roomyMemory(): Promise<string> {
+async function databaseFolder(): Promise<string> {
   const memory = "/dev/shm";
   const room = await statfs(memory).then(
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   );
-  return room >= MEMORY_BYTES_MIN ? memory : tmpdir();
+  return room >= ROOM_BYTES_MIN ? memory : tmpdir();
 }
 
-const MEMORY_BYTES_MIN = 8 * 1024 ** 3;
+const ROOM_BYTES_MIN = 8 * 1024 ** 3;
 
 const SETTINGS = [
   "fsync=off",
