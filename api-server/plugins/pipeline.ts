@@ -72,8 +72,8 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
 }
 
 /**
- * Returns the serializer of a response schema, which is compiled for the first response: compiling those of all procedures would delay the
- * start of the server.
+ * Returns the serializer of a response schema. The schema is compiled for the first response, because compiling the schemas of all
+ * procedures would delay the start of the server.
  */
 function createSerializer(schema: z.ZodType): (data: unknown) => string {
   let serialize: ((data: unknown) => string) | undefined;

@@ -32,13 +32,11 @@ export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /**
  * Returns the validator of a body. `url` is the path of the procedure, which the detail of an error names. The schema is compiled for the
- * first body, because compiling those of all procedures would delay the start of the server.
+ * first body, because compiling the schemas of all procedures would delay the start of the server.
  */
 export function bodyValidator(schema: z.ZodType, url: string): BodyValidator {
-  let validators: Validators | undefined;
   return (body, bodyBytes) => {
-    validators ??= validatorsOf(schema);
-    const { validate, validateAll } = validators;
+    const { validate, validateAll } = validatorsOf(schema);
     if (validate(body)) return;
     let faults = takeFaults(validate);
     if (bodyBytes <= NAME_ALL_BYTES_MAX) {

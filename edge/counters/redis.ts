@@ -41,7 +41,7 @@ export class RedisCounters implements StrictCounters {
   readonly #counterKeys: CounterKeys;
   /**
    * Cached commands, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. A list that
-   * ends with a limit of a namespace is new in each request, and remembering it would take twice as long as making its command.
+   * ends with a limit of a namespace is new in each request, so its cached command would never be used.
    */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
@@ -155,8 +155,8 @@ export class RedisCounters implements StrictCounters {
 
   #commandOf(request: ConsumeRequest, dryRun: boolean): ConsumeCommand {
     const { limits, credits } = request;
-    const isNew = credits !== undefined || limits.at(-1)?.scope.kind === "namespace";
-    if (dryRun || isNew) return this.#makeCommand(request, dryRun);
+    const isCacheable = !dryRun && credits === undefined && limits.at(-1)?.scope.kind !== "namespace";
+    if (!isCacheable) return this.#makeCommand(request, dryRun);
     let command = this.#commands.get(limits);
     if (command === undefined) {
       command = this.#makeCommand(request, false);
