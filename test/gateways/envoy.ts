@@ -10,13 +10,18 @@ export async function startEnvoy(
   example: string,
   extAuth: Readonly<Record<string, string>>,
 ): Promise<Gateway> {
-  const envoy = await findEnvoy();
   const port = await freePort();
   const config = await exampleWith(example, {
     "address: 0.0.0.0, port_value: 8080": `address: 127.0.0.1, port_value: ${port}`,
     "port_value: 3000": `port_value: ${world.appPort}`,
     ...extAuth,
   });
+  return runEnvoy(port, config);
+}
+
+/** Starts Envoy with a configuration that listens on `port`. */
+export async function runEnvoy(port: number, config: string): Promise<Gateway> {
+  const envoy = await findEnvoy();
   return startGateway({
     name: "envoy",
     port,

@@ -6,6 +6,7 @@ import { parseIpRange } from "../../core/verification/ip-address.ts";
 import { openGate, startApp, type TestGate } from "../harness/gate.ts";
 import { findDebianGateway, findEnvoy, findGrpcurl } from "../harness/parts/gateways.ts";
 import { freePort } from "../harness/ports.ts";
+import { runEnvoy } from "./envoy.ts";
 import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 
@@ -139,7 +140,7 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
       });
     },
   },
-  { name: "Envoy", start: (port) => startEnvoyBefore(port) },
+  { name: "Envoy", start: (port) => runEnvoy(port, ENVOY(port)) },
 ])("grpcurl by $name", ({ start }) => {
   let gateway: Gateway;
   beforeAll(async () => {
@@ -162,23 +163,11 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
   });
 });
 
-async function startEnvoyBefore(port: number): Promise<Gateway> {
-  const envoy = await findEnvoy();
-  return startGateway({
-    name: "envoy",
-    port,
-    files: () => ({ "envoy.yaml": ENVOY(port) }),
-    command: (dir) => [
-      envoy,
-      ...["-c", `${dir}/envoy.yaml`, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
-    ],
-  });
-}
-
 describe("a WebSocket by Envoy, which sends it to the gate over HTTP/2", () => {
   let gateway: Gateway;
   beforeAll(async () => {
-    gateway = await startEnvoyBefore(await freePort());
+    const port = await freePort();
+    gateway = await runEnvoy(port, ENVOY(port));
   }, 900_000);
   afterAll(() => gateway?.close());
   const open = (key: string): WebSocket =>
