@@ -122,12 +122,12 @@ describe("with a provider on another site", () => {
         const { data } = await (await fetch("/dashboard/session", { headers })).json();
         return data.session.workspaces[0].role === "viewer";
       });
-    await expect.poll(isViewer, { timeout: 10_000 }).toBe(true);
+    await expect.poll(isViewer).toBe(true);
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
     await dialog.getByText("An admin of the workspace can assign you a role").waitFor();
     expect(await dialog.getByLabel("External id").inputValue()).toBe("typed.by.a.viewer");
     writeFileSync(rolesFile, OPERATOR);
-    await expect.poll(isViewer, { timeout: 10_000 }).toBe(false);
+    await expect.poll(isViewer).toBe(false);
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("heading", { name: "typed.by.a.viewer" }).waitFor();
   });

@@ -121,7 +121,7 @@ describe("a query", () => {
     });
     await page.getByRole("button", { name: "Run", exact: true, disabled: false }).waitFor();
     await page.keyboard.type("c");
-    await expect.poll(() => editor(page).textContent(), { timeout: 10_000 }).toMatch(/c$/);
+    await expect.poll(() => editor(page).textContent()).toMatch(/c$/);
     expect(await editor(page).textContent()).toBe("abc");
     await page.getByRole("button", { name: "Keys with the most rejections this week" }).click();
     await expect.poll(() => editor(page).textContent()).toContain("ORDER BY refused DESC");
