@@ -7,7 +7,7 @@ import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
  * A circuit breaker with a timeout: gives up on a call that gets no response in time, and stops calling a store while most calls fail.
  *
  *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► probing the store
- *      ▲        or no call got a response for 1 s                         ▲                        │
+ *      ▲        or no call got a response for 0.9 s                       ▲                        │
  *      │                                                                  │                        │
  *      └─────────────────────────── response ─────────────────────────────┼────────────────────────┤
  *                                                                         └───── no response ──────┘
@@ -24,9 +24,9 @@ const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
 /**
- * Time without a response after which the breaker opens. It is less than the 1 s that an api-server waits for one call, because the last
- * response may arrive after the first call of a hanging store was sent, in a busy process by tens of milliseconds. That call must open the
- * breaker, or its caller would wait twice.
+ * Time without a response after which the breaker opens. It is less than the 1 s for which an api-server waits for a call: a busy process
+ * may read the last response tens of milliseconds after it sent the first call that gets none. The timeout of that call must open the
+ * breaker, because its caller would otherwise wait twice.
  */
 const SILENCE_MS = 900;
 

@@ -11,7 +11,7 @@ export async function expectAccessible(page: Page, except: readonly string[] = [
   expect(await graveViolations(page, {}, except)).toEqual([]);
 }
 
-/** The same in both themes. The dark one differs in colors alone, so only their contrast is looked at again. */
+/** Checks the page in both themes. The dark theme differs from the light one only in colors, so only the contrast is checked in it. */
 export async function expectAccessibleInBothThemes(page: Page, except: readonly string[] = []): Promise<void> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await expectAccessible(page, except);

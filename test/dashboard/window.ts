@@ -65,8 +65,8 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
       async () => `opened, the focus is on ${await focused(page)}`,
     );
   }
-  // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field. axe allows the
-  // focus guards of a modal menu only where the menu covers none of the points by which axe recognizes what is modal.
+  // While a list is open, the rest of the page is hidden from screen readers until the focus leaves the field of the list. axe accepts the
+  // focus guards of a modal menu only if the menu covers none of the points at which axe looks for a modal element.
   await expectAccessibleInBothThemes(page, kind === "list" || kind === "menu" ? ["aria-hidden-focus"] : []);
   await expectInside(page, window, kind);
   await page.setViewportSize({ width: NARROW_PX, height: WIDE.height });

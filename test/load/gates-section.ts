@@ -163,7 +163,7 @@ async function redisCpu(pid: number, work: () => Promise<unknown>): Promise<{ cp
   return { cpuS: (cpuMicros(pid) - before) / 1e6, tookS: ms / 1000 };
 }
 
-/** Number of gates whose figures have bounds. */
+/** Number of gates at which the figures have bounds. */
 const BOUNDED_AT = 1000;
 
 function toFigures(steps: readonly Step[]): Figure[] {
