@@ -67,17 +67,13 @@ const workspaces = ({ workspaceId }: Made): string => `/workspaces?search=${work
 
 /** As if the person could enter no other workspace. */
 async function withoutOthers(page: Page): Promise<void> {
-  await page.addInitScript(() => {
-    const ask = globalThis.fetch;
-    globalThis.fetch = async (input, init) => {
-      const response = await ask(input, init);
-      if (input !== "/dashboard/session") return response;
-      const answer = (await response.json()) as { data: { session: { workspaces: { name: string }[] } } };
-      const { session } = answer.data;
-      session.workspaces = session.workspaces.filter(({ name }) => name === "default");
-      return Response.json(answer);
-    };
+  const answer = await page.evaluate(async () => {
+    const response = await fetch("/dashboard/session", { headers: { "postern-dashboard": "1" } });
+    return (await response.json()) as { data: { session: { workspaces: { name: string }[] } } };
   });
+  const { session } = answer.data;
+  session.workspaces = session.workspaces.filter(({ name }) => name === "default");
+  await page.route("**/dashboard/session", (route) => route.fulfill({ json: answer }));
   await page.reload();
 }
 

@@ -1,18 +1,41 @@
 import type { BrowserContext, Page } from "playwright-core";
 
-/** What must not happen in a page: an error on its console, an exception, a breach of its policy, a request elsewhere, a fault of the server. */
-export interface Faults {
+/**
+ * What must not happen in the pages of a test: an error on the console, an exception, a breach of the policy, a request elsewhere, a fault of
+ * the server.
+ */
+export class Faults {
+  readonly #seen: string[] = [];
+  readonly #expected: RegExp[] = [];
+  #isClosed = false;
+
   /** What happened so far, but for what was expected. */
-  list(): readonly string[];
+  list(): readonly string[] {
+    return this.#seen.filter((fault) => !this.#expected.some((pattern) => pattern.test(fault)));
+  }
+
   /** The test provokes this: no fault that matches counts, from its beginning to its end. */
-  expect(pattern: RegExp): void;
+  expect(pattern: RegExp): void {
+    this.#expected.push(pattern);
+  }
+
+  readonly report = (fault: string): void => {
+    if (!this.#isClosed) this.#seen.push(fault);
+  };
+
+  /** Ignores what happens from now on, while the pages close. */
+  close(): void {
+    this.#isClosed = true;
+  }
 }
 
-/** Watches all pages of the context, those that it opens later too. */
-export async function watchFaults(context: BrowserContext, origin: string): Promise<Faults> {
-  const seen: string[] = [];
-  const expected: RegExp[] = [];
-  await context.exposeBinding("reportPolicyBreach", (_source, text: string) => void seen.push(`policy: ${text}`));
+/** Reports the faults in all pages of the context, also in those that it opens later. */
+export async function watchFaults(
+  context: BrowserContext,
+  origin: string,
+  report: (fault: string) => void,
+): Promise<void> {
+  await context.exposeBinding("reportPolicyBreach", (_source, text: string) => report(`policy: ${text}`));
   await context.addInitScript(() => {
     addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sourceFile, lineNumber }) => {
       const { reportPolicyBreach } = globalThis as unknown as { reportPolicyBreach: (text: string) => void };
@@ -20,21 +43,17 @@ export async function watchFaults(context: BrowserContext, origin: string): Prom
     });
   });
   context.on("console", (message) => {
-    if (message.type() === "error") seen.push(`console: ${message.text()} ${message.location().url}`);
+    if (message.type() === "error") report(`console: ${message.text()} ${message.location().url}`);
   });
   context.on("request", (request) => {
     const url = new URL(request.url());
     if (url.origin !== origin && !["blob:", "data:", "about:"].includes(url.protocol)) {
-      seen.push(`request to another host: ${request.url()}`);
+      report(`request to another host: ${request.url()}`);
     }
   });
   context.on("response", (response) => {
-    if (response.status() >= 500) seen.push(`response ${response.status()} ${response.url()}`);
+    if (response.status() >= 500) report(`response ${response.status()} ${response.url()}`);
   });
-  context.on("weberror", (error) => void seen.push(`exception: ${error.error().stack ?? error.error().message}`));
-  context.on("page", (page: Page) => page.on("crash", () => void seen.push(`crash of ${page.url()}`)));
-  return {
-    list: () => seen.filter((fault) => !expected.some((pattern) => pattern.test(fault))),
-    expect: (pattern) => void expected.push(pattern),
-  };
+  context.on("weberror", (error) => report(`exception: ${error.error().stack ?? error.error().message}`));
+  context.on("page", (page: Page) => page.on("crash", () => report(`crash of ${page.url()}`)));
 }

@@ -13,11 +13,12 @@ import type { PersonRole } from "../../core/permissions/person-roles.ts";
 import { ensureDashboard } from "../../scripts/build-dashboard.ts";
 import { startChromium } from "../harness/chromium.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { type Faults, watchFaults } from "./faults.ts";
+import { Faults, watchFaults } from "./faults.ts";
+import { KeptPage } from "./kept-page.ts";
 
 /*
  * The dashboard as a person has it: a real `postern dev` with the quickstart's manifests, on a database of its own, and a real browser. A
- * file has one of both for all of its tests, and each test a context of its own, which is signed in.
+ * file has one of both for all of its tests, and a page that is reset after each. A test that asks for `context` has one of its own.
  *
  *   const test = dashboardTest();
  *   test("…", async ({ dashboard, open, faults }) => {
@@ -128,7 +129,10 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     /** Time zone of the browser; UTC, so that tests pass anywhere. A test of another one says `test.override("timeZone", …)`. */
     timeZone: string;
     faults: Faults;
+    /** A context of the test's own, in which `open` then opens its pages: with routes, a cache or a clock that no other test has. */
     context: BrowserContext;
+    own: { context?: BrowserContext };
+    kept: KeptPage;
     /** Opens an address below /dashboard, signed in, and waits until the page shows its title. */
     open: (path: string, how?: OpenSetting) => Promise<Page>;
   }>({
@@ -153,21 +157,36 @@ export function dashboardTest(setting: DashboardSetting = {}) {
       { scope: "file" },
     ],
     timeZone: "UTC",
-    context: async ({ dashboard, task, timeZone }, use) => {
-      const context = await dashboard.browser.newContext({ baseURL: dashboard.url, timezoneId: timeZone });
-      await use(context);
-      if ((task.result?.errors?.length ?? 0) > 0) await showPages(context);
-      await context.close();
-    },
-    faults: async ({ dashboard, context }, use) => {
-      const faults = await watchFaults(context, dashboard.url);
+    // biome-ignore lint/correctness/noEmptyPattern: the test runner reads from the pattern what a fixture needs.
+    faults: async ({}, use) => {
+      const faults = new Faults();
       await use(faults);
       expect(faults.list()).toEqual([]);
     },
-    open: async ({ dashboard, context, faults: _watched }, use) => {
+    // biome-ignore lint/correctness/noEmptyPattern: as above.
+    own: async ({}, use) => use({}),
+    context: async ({ dashboard, faults, own, task, timeZone }, use) => {
+      const context = await dashboard.browser.newContext({ baseURL: dashboard.url, timezoneId: timeZone });
+      await watchFaults(context, dashboard.url, faults.report);
+      own.context = context;
+      await use(context);
+      faults.close();
+      if (hasFailed(task)) await showPages(context);
+      await context.close();
+    },
+    kept: [
+      async ({ dashboard }, use) => {
+        const kept = new KeptPage(dashboard);
+        await use(kept);
+        await kept.close();
+      },
+      { scope: "file" },
+    ],
+    open: async ({ dashboard, faults, kept, own, task, timeZone }, use) => {
       await use(async (path, { role = "admin", roleIn, width = 1280, height = 800, colorScheme = "light" } = {}) => {
+        const context = own.context ?? (await kept.context(timeZone, faults.report));
         await signIn(dashboard, context, { role, where: roleIn ?? (role === "admin" ? "*" : "default") });
-        const page = await context.newPage();
+        const page = own.context === undefined ? await kept.page() : await context.newPage();
         page.setDefaultTimeout(TIMEOUT_MS);
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -175,9 +194,18 @@ export function dashboardTest(setting: DashboardSetting = {}) {
         await page.locator("main h1").first().waitFor();
         return page;
       });
+      if (own.context !== undefined) return;
+      faults.close();
+      if (hasFailed(task)) {
+        await showPages(await kept.context(timeZone, faults.report));
+        await kept.close();
+      } else await kept.reset();
     },
   });
 }
+
+const hasFailed = ({ result }: { readonly result?: { readonly errors?: readonly unknown[] } }): boolean =>
+  (result?.errors?.length ?? 0) > 0;
 
 /** What the pages of a failed test show, for who reads its output. */
 async function showPages(context: BrowserContext): Promise<void> {
