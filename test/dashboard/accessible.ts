@@ -1,30 +1,43 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { AxeResults, RunOptions } from "axe-core";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Fails when axe finds something serious or critical in the page as it is now, but for what the rules `except` say. */
 export async function expectAccessible(page: Page, except: readonly string[] = []): Promise<void> {
-  expect(await graveViolations(page, {}, except)).toEqual([]);
+  expect(await graveViolations(page.locator(":root"), {}, except)).toEqual([]);
 }
 
-/** Checks the page in both themes. The dark theme differs from the light one only in colors, so only the contrast is checked in it. */
-export async function expectAccessibleInBothThemes(page: Page, except: readonly string[] = []): Promise<void> {
+/**
+ * Checks the page, or a part of it, in both themes. The dark theme differs from the light one only in colors, so only the contrast is checked
+ * in it.
+ */
+export async function expectAccessibleInBothThemes(
+  part: Page | Locator,
+  except: readonly string[] = [],
+): Promise<void> {
+  const [page, root] = "page" in part ? [part.page(), part] : [part, part.locator(":root")];
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-  await expectAccessible(page, except);
+  expect(await graveViolations(root, {}, except)).toEqual([]);
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
-  expect(await graveViolations(page, { runOnly: ["color-contrast"] }, except)).toEqual([]);
+  expect(await graveViolations(root, { runOnly: ["color-contrast"] }, except)).toEqual([]);
 }
 
-async function graveViolations(page: Page, options: RunOptions, except: readonly string[]): Promise<object[]> {
+async function graveViolations(root: Locator, options: RunOptions, except: readonly string[]): Promise<object[]> {
+  const page = root.page();
   // The page's policy does not apply to the protocol of the browser. Parsing takes a fifth of a second, so it happens once per page.
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
-  const violations = await page.evaluate(async (options) => {
-    const { axe } = globalThis as unknown as { axe: { run: (options: RunOptions) => Promise<AxeResults> } };
-    const { violations } = await axe.run({ ...options, resultTypes: ["violations"] });
+  const violations = await root.evaluate(async (element, options) => {
+    const { axe } = globalThis as unknown as {
+      axe: { run: (root: Node, options: RunOptions) => Promise<AxeResults> };
+    };
+    const { violations } = await axe.run(element === document.documentElement ? document : element, {
+      ...options,
+      resultTypes: ["violations"],
+    });
     return violations.map(({ id, impact, help, nodes }) => ({
       id,
       impact,

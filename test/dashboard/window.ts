@@ -12,19 +12,25 @@ const WIDE = { width: 1280, height: 800 } as const;
 /** A window with more stops than this is not gone around. */
 const STOPS_MAX = 80;
 
-const focusIn = (window: Locator): Promise<boolean> =>
-  window.evaluate((element) => element.contains(document.activeElement));
-/** Fails with what `problem` says when it does not become true soon. */
-async function until(isSo: () => Promise<boolean>, problem: () => Promise<string>): Promise<void> {
-  try {
-    await waitFor("it", isSo, { everyMs: 20 });
-  } catch {
-    throw new Error(await problem());
-  }
-}
+/** Whether the focus is in the part of the page, and on what it is. */
+const focusOf = (part: Locator): Promise<{ isInside: boolean; on: string }> =>
+  part.evaluate((element) => ({
+    isInside: element.contains(document.activeElement),
+    on: document.activeElement?.outerHTML.slice(0, 160) ?? "nothing",
+  }));
 
-const focused = (page: Page): Promise<string> =>
-  page.evaluate(() => document.activeElement?.outerHTML.slice(0, 160) ?? "nothing");
+/** Returns what in the window has the focus, as soon as something has; `when` says in the error what came before. */
+async function focusIn(window: Locator, when: string): Promise<string> {
+  let focus = { isInside: false, on: "nothing" };
+  const isInside = async () => {
+    focus = await focusOf(window);
+    return focus.isInside;
+  };
+  await waitFor("it", isInside, { everyMs: 20 }).catch(() => {
+    throw new Error(`${when} the focus is on ${focus.on}`);
+  });
+  return focus.on;
+}
 
 const MARKUP = "<img src=x onerror=hacked=N>\"><script>hacked=N</script>'-hacked=N-'{{hacked=N}}";
 
@@ -59,15 +65,11 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
   const { window, opener } = await openWindow(page, opening, made);
   await expectHarmless(page, opening.name);
   if (!SHOWS_NOTHING.test(opening.name)) expect(await textsOf(page)).toContain("onerror=hacked=");
-  if (kind === "dialog" || kind === "menu") {
-    await until(
-      () => focusIn(window),
-      async () => `opened, the focus is on ${await focused(page)}`,
-    );
-  }
+  if (kind === "dialog" || kind === "menu") await focusIn(window, "opened,");
   // While a list is open, the rest of the page is hidden from screen readers until the focus leaves the field of the list. axe accepts the
   // focus guards of a modal menu only if the menu covers none of the points at which axe looks for a modal element.
-  await expectAccessibleInBothThemes(page, kind === "list" || kind === "menu" ? ["aria-hidden-focus"] : []);
+  if (kind === "list" || kind === "menu") await expectAccessibleInBothThemes(page, ["aria-hidden-focus"]);
+  else await expectAccessibleInBothThemes(window);
   await expectInside(page, window, kind);
   await page.setViewportSize({ width: NARROW_PX, height: WIDE.height });
   await expectFits(window);
@@ -75,14 +77,15 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
   await page.keyboard.press("Escape");
   if (isKept) {
     await window.waitFor();
-    expect(await focusIn(window)).toBe(true);
+    expect(await focusOf(window)).toMatchObject({ isInside: true });
     const close = window.getByRole("button", { name: "Close" });
     await close.focus();
     await close.press("Enter");
   }
   await window.waitFor({ state: "hidden" });
-  const isBack = () => opener.evaluate((element) => element === document.activeElement);
-  await until(isBack, async () => `closed, the focus is on ${await focused(page)}`);
+  await expect
+    .poll(() => opener.evaluate((element) => element === document.activeElement || document.activeElement?.outerHTML))
+    .toBe(true);
   if (kind === "list") {
     await page.keyboard.press("ArrowDown");
     await page.getByRole("listbox").waitFor();
@@ -102,23 +105,17 @@ const textsOf = (page: Page): Promise<string> =>
 
 /** The keys that go around in a window leave the focus in it. */
 async function expectInside(page: Page, window: Locator, kind: NonNullable<Opening["kind"]> | "dialog"): Promise<void> {
-  const stays = async (press: string): Promise<void> => {
+  const stays = async (press: string): Promise<string> => {
     await page.keyboard.press(press);
     // At an end the focus is for a moment on what leads it to the other.
-    await until(
-      () => focusIn(window),
-      async () => `after ${press} the focus is on ${await focused(page)}`,
-    );
+    return await focusIn(window, `after ${press}`);
   };
   switch (kind) {
     case "dialog": {
       for (const press of ["Tab", "Shift+Tab"]) {
-        const first = await focused(page);
-        let stops = 0;
-        do {
-          await stays(press);
-          stops += 1;
-        } while ((await focused(page)) !== first && stops < STOPS_MAX);
+        const first = (await focusOf(window)).on;
+        let stops = 1;
+        while ((await stays(press)) !== first && stops < STOPS_MAX) stops += 1;
         expect(stops, `${press} goes around`).toBeLessThan(STOPS_MAX);
       }
       return;
