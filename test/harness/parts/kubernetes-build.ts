@@ -8,6 +8,8 @@ import { say } from "./say.ts";
 const KUBERNETES = "1.34.2";
 const STAGING = "v0.34.2";
 const ETCD = "v3.6.4";
+/** The last version with the same client libraries, so that they are compiled once. */
+export const HELM = "3.19.5";
 
 const VERSION_PACKAGE = "k8s.io/component-base/version";
 const PROGRAMS = [
@@ -35,10 +37,7 @@ export const buildKubernetes = (): Promise<string> =>
   });
 
 async function build({ go, work }: Go): Promise<void> {
-  const downloaded = await go(["mod", "download", "-json", `k8s.io/kubernetes@v${KUBERNETES}`], { GOFLAGS: "" });
-  const { GoMod } = JSON.parse(downloaded) as { GoMod: string };
-  await writeFile(join(work, "go.mod"), moduleFile(await readFile(GoMod, "utf8")));
-
+  await writeKubernetesModule({ go, work });
   const [major, minor] = KUBERNETES.split(".");
   const version = { gitVersion: `v${KUBERNETES}`, gitMajor: major, gitMinor: minor };
   const stamps = Object.entries(version).map(([name, value]) => `-X ${VERSION_PACKAGE}.${name}=${value}`);
@@ -51,18 +50,26 @@ async function build({ go, work }: Go): Promise<void> {
 }
 
 /**
- * Returns a go.mod. That of Kubernetes replaces its staging modules (v0.0.0) by folders of its repository; this one names the published
- * versions. It repeats the language version and debug settings because only those of the main module apply.
+ * Writes a go.mod for the programs of Kubernetes and Helm: with the same versions of all dependencies, the packages that both use come from
+ * Go's build cache.
+ *
+ * The go.mod of Kubernetes replaces its staging modules (v0.0.0) by folders of its repository; this one names the published versions. It repeats
+ * the language version and debug settings because only those of the main module apply.
  */
-function moduleFile(kubernetesModule: string): string {
+export async function writeKubernetesModule({ go, work }: Go): Promise<void> {
+  const downloaded = await go(["mod", "download", "-json", `k8s.io/kubernetes@v${KUBERNETES}`], { GOFLAGS: "" });
+  const { GoMod } = JSON.parse(downloaded) as { GoMod: string };
+  const kubernetesModule = await readFile(GoMod, "utf8");
   const settings = [...kubernetesModule.matchAll(/^(?:go|godebug) .*$/gm)].map(([line]) => line);
   const staging = [...kubernetesModule.matchAll(/^\s*(k8s\.io\/\S+) v0\.0\.0$/gm)].map(([, name]) => name);
-  return [
+  const lines = [
     "module postern.test/kubernetes",
     ...settings,
     `require k8s.io/kubernetes v${KUBERNETES}`,
     `require go.etcd.io/etcd/server/v3 ${ETCD}`,
+    `require helm.sh/helm/v3 v${HELM}`,
     ...staging.map((name) => `replace ${name} => ${name} ${STAGING}`),
     "",
-  ].join("\n");
+  ];
+  await writeFile(join(work, "go.mod"), lines.join("\n"));
 }
