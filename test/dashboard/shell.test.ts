@@ -125,7 +125,11 @@ describe("the shell", () => {
     const page = await open("/identities");
     await page.getByText("stays-shown").waitFor();
     const cutOff = (url: URL): boolean => /^\/(v2|dashboard\/session)/.test(url.pathname);
-    await context.route(cutOff, (route) => route.abort());
+    let requests = 0;
+    await context.route(cutOff, (route) => {
+      requests += 1;
+      return route.abort();
+    });
     await page.getByRole("searchbox").first().fill("stays");
     await page.getByText("The server has not responded since").waitFor();
     await page.getByText("stays-shown").waitFor();
@@ -139,8 +143,10 @@ describe("the shell", () => {
       return scrollY > 0 && shown?.contains(document.elementFromPoint(x + width / 2, y + height / 2)) === true;
     });
     expect(isInSight).toBe(true);
-    await context.unroute(cutOff);
+    const before = requests;
     await page.getByRole("button", { name: "Try now" }).click();
+    await expect.poll(() => requests).toBeGreaterThan(before);
+    await context.unroute(cutOff);
     await page.getByText("The server has not responded since").waitFor({ state: "detached" });
   });
 
