@@ -50,7 +50,6 @@ export class KeptPage {
     if (this.#context === undefined || page === undefined || page.isClosed()) return await this.close();
     try {
       for (const other of this.#context.pages()) if (other !== page) await other.close();
-      await this.#context.unrouteAll({ behavior: "ignoreErrors" });
       await page.unrouteAll({ behavior: "ignoreErrors" });
       page.removeAllListeners("dialog");
       // A page of the same origin without the app.
@@ -59,8 +58,7 @@ export class KeptPage {
         localStorage.clear();
         sessionStorage.clear();
       });
-      await page.mouse.move(0, 0);
-      await page.emulateMedia({ media: null, contrast: null, forcedColors: null });
+      await page.emulateMedia({ media: null });
       await this.#context.clearCookies();
     } catch {
       // Such as a page that hangs, or a server that the test stopped.
