@@ -34,7 +34,8 @@ export default defineConfig({
     // A shared machine may pause for seconds, so a test that measures time can fail without a defect. In CI, a failed test is therefore
     // retried once.
     retry: process.env.CI === "true" ? 1 : 0,
-    maxWorkers: 4,
+    // More than a small machine has cores, because many tests wait for other processes.
+    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
@@ -59,10 +60,9 @@ export default defineConfig({
       onRealParts("components", { isolate: false }),
       onRealParts("kubernetes", LONG),
       // The test files of a worker share a browser. Each file has its own server and database.
-      onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
-      // System tests mostly wait for other processes, so more of them can run at the same time.
-      onRealParts("system", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
-      onRealParts("timed", { ...LONG, maxWorkers: 2, sequence: { groupOrder: 3 } }),
+      onRealParts("dashboard", { ...LONG, isolate: false }),
+      onRealParts("system", { ...LONG, isolate: false }),
+      onRealParts("timed", { ...LONG, maxWorkers: 2, sequence: { groupOrder: 2 } }),
     ],
   },
 });
