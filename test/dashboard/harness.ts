@@ -131,7 +131,9 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     faults: Faults;
     /** A context of the test's own, in which `open` then opens its pages: with routes, a cache or a clock that no other test has. */
     context: BrowserContext;
+    /** Has `context` if the test asks for it. */
     own: { context?: BrowserContext };
+    /** Where `open` opens the pages of all other tests. */
     kept: KeptPage;
     /** Opens an address below /dashboard, signed in, and waits until the page shows its title. */
     open: (path: string, how?: OpenSetting) => Promise<Page>;
