@@ -67,18 +67,18 @@ async function openToDeaf(options: GateOptions = {}): Promise<void> {
   gate = await openGate({ ...OPEN, ...options, config: { upstream, ...options.config } });
 }
 
-const stays = async (name: string, read: () => number): Promise<number> => {
+/** Waits until the number is over a bound and has not changed for a second. */
+const stays = async (name: string, read: () => number, moreThan: number): Promise<void> => {
   let last = -1;
   await waitFor(
     name,
     () => {
-      const isStill = read() === last;
+      const isStill = read() === last && last > moreThan;
       last = read();
       return isStill;
     },
-    { everyMs: 1_000, deadlineMs: 60_000 },
+    { everyMs: 1_000, deadlineMs: 80_000 },
   );
-  return last;
 };
 
 describe("DATA frames of one byte", () => {
@@ -168,13 +168,12 @@ describe("DATA frames of one byte", () => {
     await waitFor("the first to have its place", () => atApp.size === 1);
     const timer = setInterval(pour, 1);
     try {
-      await stays("all windows to be used", () => sent);
+      // Zero while the gate has not read everything, because a busy machine may pause it for seconds.
+      await stays("all windows to be used", () => (seen.all === sent + 1 ? sent : 0), 9 * 65_535);
     } finally {
       clearInterval(timer);
     }
     expect(client.isClosed).toBe(false);
-    expect(sent).toBeGreaterThan(9 * 65_535);
-    expect(seen.all).toBe(sent + 1);
     expect(sent).toBeLessThan(9 * 3 * 65_535);
     expect((heldBytes() - before) / MiB).toBeLessThan(32);
   }, 120_000);
@@ -196,11 +195,10 @@ test("HTTP/2 flow control bounds 99 uploads to a stalled app while other streams
     }
   }, 1);
   try {
-    await stays("the uploads to be paused", () => sent);
+    await stays("the uploads to be paused", () => sent, 99 * 65_535);
   } finally {
     clearInterval(timer);
   }
-  expect(sent).toBeGreaterThan(99 * 65_535);
   expect(sent).toBeLessThan(99 * 3 * 65_535 + IN_KERNEL_BYTES_MAX);
   // The blocked streams do not exhaust the window of the connection.
   expect(client.window).toBeGreaterThan(0);
