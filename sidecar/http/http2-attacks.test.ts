@@ -342,7 +342,9 @@ describe("a connection", () => {
     const before = heldBytes();
     for (let stream = 3; stream <= 199; stream += 2) client.ask(stream, requestFields("GET", "/", many));
     await waitFor("all responses", () => client.has(HEADERS, 199));
-    expect((heldBytes() - before) / 99).toBeLessThan(16 * 1024);
+    // In a process that is shared with other files, their garbage may be collected late.
+    await expect.poll(() => (heldBytes() - before) / 99).toBeLessThan(16 * 1024);
+    expect(client.isClosed).toBe(false);
   });
 
   test("HPACK references to a large field count toward the maximum head size", async () => {
