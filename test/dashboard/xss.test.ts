@@ -167,6 +167,7 @@ const NAMES =
 test("stored text of an API caller never runs as a script", { timeout: 900_000 }, async ({
   dashboard,
   open,
+  context,
   faults,
 }) => {
   const pool = new Pool({ connectionString: dashboard.databaseUrl, max: 2 });
@@ -187,7 +188,7 @@ test("stored text of an API caller never runs as a script", { timeout: 900_000 }
 
     const page = await open("/installation");
     const dialogs: string[] = [];
-    page.on("dialog", (dialog) => {
+    context.on("dialog", (dialog) => {
       dialogs.push(dialog.message());
       void dialog.dismiss();
     });
