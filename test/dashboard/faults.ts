@@ -1,4 +1,4 @@
-import type { BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 
 /**
  * What must not happen in the pages of a test: an error on the console, an exception, a breach of the policy, a request elsewhere, a fault of
@@ -29,12 +29,13 @@ export class Faults {
   }
 }
 
-/** Reports the faults in all pages of the context, also in those that it opens later. */
-export async function watchFaults(
-  context: BrowserContext,
-  origin: string,
+/** Opens a context for the pages of a dashboard, and reports the faults in all of them, also in those that it opens later. */
+export async function newWatchedContext(
+  { browser, url: baseURL }: { readonly browser: Browser; readonly url: string },
+  timezoneId: string,
   report: (fault: string) => void,
-): Promise<void> {
+): Promise<BrowserContext> {
+  const context = await browser.newContext({ baseURL, timezoneId });
   await context.exposeBinding("reportPolicyBreach", (_source, text: string) => report(`policy: ${text}`));
   await context.addInitScript(() => {
     addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sourceFile, lineNumber }) => {
@@ -47,7 +48,7 @@ export async function watchFaults(
   });
   context.on("request", (request) => {
     const url = new URL(request.url());
-    if (url.origin !== origin && !["blob:", "data:", "about:"].includes(url.protocol)) {
+    if (url.origin !== baseURL && !["blob:", "data:", "about:"].includes(url.protocol)) {
       report(`request to another host: ${request.url()}`);
     }
   });
@@ -56,4 +57,5 @@ export async function watchFaults(
   });
   context.on("weberror", (error) => report(`exception: ${error.error().stack ?? error.error().message}`));
   context.on("page", (page: Page) => page.on("crash", () => report(`crash of ${page.url()}`)));
+  return context;
 }

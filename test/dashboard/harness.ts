@@ -13,7 +13,7 @@ import type { PersonRole } from "../../core/permissions/person-roles.ts";
 import { ensureDashboard } from "../../scripts/build-dashboard.ts";
 import { startChromium } from "../harness/chromium.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { Faults, watchFaults } from "./faults.ts";
+import { Faults, newWatchedContext } from "./faults.ts";
 import { KeptPage } from "./kept-page.ts";
 
 /*
@@ -168,8 +168,7 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     // biome-ignore lint/correctness/noEmptyPattern: as above.
     own: async ({}, use) => use({}),
     context: async ({ dashboard, faults, own, task, timeZone }, use) => {
-      const context = await dashboard.browser.newContext({ baseURL: dashboard.url, timezoneId: timeZone });
-      await watchFaults(context, dashboard.url, faults.report);
+      const context = await newWatchedContext(dashboard, timeZone, faults.report);
       own.context = context;
       await use(context);
       faults.close();

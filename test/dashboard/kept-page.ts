@@ -1,7 +1,5 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { watchFaults } from "./faults.ts";
-
-const ignore = (): void => undefined;
+import { newWatchedContext } from "./faults.ts";
 
 /**
  * A page for the tests of a file, one after the other. Loading the app where it was loaded before takes a third of the CPU time of a new page
@@ -13,22 +11,18 @@ export class KeptPage {
   #context: BrowserContext | undefined;
   #page: Page | undefined;
   #isTaken = false;
-  #report: (fault: string) => void = ignore;
+  #report: (fault: string) => void = () => undefined;
 
   constructor(dashboard: { readonly browser: Browser; readonly url: string }) {
     this.#dashboard = dashboard;
   }
 
-  /** The context for one test, which is told the faults of its pages until `reset`. */
+  /** The context for one test, which is told the faults of its pages. */
   async context(timeZone: string, report: (fault: string) => void): Promise<BrowserContext> {
     if (this.#timeZone !== timeZone) await this.close();
     this.#timeZone = timeZone;
     this.#report = report;
-    if (this.#context === undefined) {
-      const { browser, url } = this.#dashboard;
-      this.#context = await browser.newContext({ baseURL: url, timezoneId: timeZone });
-      await watchFaults(this.#context, url, (fault) => this.#report(fault));
-    }
+    this.#context ??= await newWatchedContext(this.#dashboard, timeZone, (fault) => this.#report(fault));
     return this.#context;
   }
 
@@ -45,7 +39,6 @@ export class KeptPage {
   /** Leaves nothing of a test: no route, cookie or stored value, and no other page. */
   async reset(): Promise<void> {
     this.#isTaken = false;
-    this.#report = ignore;
     const page = this.#page;
     if (this.#context === undefined || page === undefined || page.isClosed()) return await this.close();
     try {
