@@ -121,6 +121,14 @@ export async function startDashboard(
   };
 }
 
+let running: Promise<Browser> | undefined;
+
+/** Returns the browser of this worker. A fixture alone would start one per file, because each file extends `test` anew. */
+async function browserOfWorker(): Promise<Browser> {
+  if (!(await running)?.isConnected()) running = startChromium();
+  return await (running as Promise<Browser>);
+}
+
 /** A test with a dashboard that its file shares. It fails when one of its pages has a fault that it did not expect. */
 export function dashboardTest(setting: DashboardSetting = {}) {
   return base.extend<{
@@ -141,10 +149,11 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     browser: [
       // biome-ignore lint/correctness/noEmptyPattern: the test runner reads from the pattern what a fixture needs.
       async ({}, use) => {
-        const browser = await startChromium();
+        const browser = await browserOfWorker();
         await use(browser);
         await browser.close();
       },
+      // Ends with the worker, not with the file.
       { scope: "worker" },
     ],
     dashboard: [
