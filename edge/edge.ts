@@ -55,8 +55,7 @@ export interface Edge {
   readonly writer: RecordWriter;
   readonly source: RecordSource;
   readonly stream: ChangeStream;
-  /** `extraPoll`: after the timeout, one more turn of the event loop reads a reply that has already arrived. */
-  counters(options: { timeoutMs: number; extraPoll?: boolean }): EdgeCounters;
+  counters(options: { timeoutMs: number }): EdgeCounters;
   readonly credits: CreditStore;
   readonly sink: LineSink;
   readonly events: EventSource;

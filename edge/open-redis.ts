@@ -95,8 +95,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     writer: new RedisRecordWriter(client, keys),
     source: new RedisRecordSource(client, keys, rollbacks),
     stream,
-    counters: ({ timeoutMs, extraPoll = false }) => {
-      const counters = makeCounters(counting, { keys, clock }, { timeoutMs, extraPoll });
+    counters: (options) => {
+      const counters = makeCounters(counting, { keys, clock }, options);
       opened.push(counters);
       return counters;
     },
@@ -146,7 +146,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
 function makeCounters(
   client: RedisClient,
   { keys, clock }: { keys: RedisKeys; clock: DeadlineClock },
-  options: { timeoutMs: number; extraPoll: boolean },
+  options: { timeoutMs: number },
 ): EdgeCounters {
   const onCluster = isCluster(client);
   const strict = onCluster ? new RedisClusterCounters(client, keys, clock) : new RedisCounters(client, keys, clock);

@@ -35,8 +35,8 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
     waitMs: restored && RESTORED_WAIT_MS,
   });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
-  const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
-  const attemptCounters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
+  const counters = edge.counters({ timeoutMs: timeouts.counterMs });
+  const attemptCounters = edge.counters({ timeoutMs: timeouts.counterMs });
   projection.onDropped((ref) => {
     // `undefined` reports that the complete cache is invalid. The counters may have been rolled back as well.
     if (ref === undefined) counters.forgetDenials();

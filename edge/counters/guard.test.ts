@@ -11,7 +11,7 @@ const consumed: Consumed = { nowMs: 0, limits: [], passed: true };
 const never = () => new Promise<Consumed>(() => {});
 
 test("counter call fails after the response timeout", async () => {
-  const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 5, extraPoll: false });
+  const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 5 });
   await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
 });
 
@@ -114,7 +114,7 @@ test("counter circuit breaker passes the caller's deadline on", async () => {
     },
     close: async () => {},
   };
-  const guarded = new GuardedCounters(inner, { timeoutMs: 500, extraPoll: false });
+  const guarded = new GuardedCounters(inner, { timeoutMs: 500 });
   const before = performance.now();
   expect(await guarded.consume({ limits: [] }, { dryRun: true })).toBe(consumed);
   expect(asked[0]?.dryRun).toBe(true);
@@ -127,7 +127,7 @@ test("counter circuit breaker passes the caller's deadline on", async () => {
 test("counter circuit breaker gives each caller the full timeout and ignores late responses", async () => {
   const responses: Array<(response: Consumed) => void> = [];
   const late = () => new Promise<Consumed>((resolve) => responses.push(resolve));
-  const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40, extraPoll: false });
+  const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40 });
   const call = async () => {
     const beganMs = performance.now();
     await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
@@ -149,7 +149,7 @@ test("counter circuit breaker gives each caller the full timeout and ignores lat
   expect(responses).toHaveLength(12);
 });
 
-describe("with an extra poll", () => {
+describe("timeout of a counter call in a busy process", () => {
   /** Responds after this time. The timer is due in the same turn as the timeout of the circuit breaker and fires directly after it. */
   const after = (ms: number) => () =>
     new Promise<Consumed>((resolve) => {
@@ -157,12 +157,12 @@ describe("with an extra poll", () => {
     });
 
   test("counter circuit breaker accepts a response that arrives in the same event loop turn as the timeout", async () => {
-    const options = { timeoutMs: 20, extraPoll: true };
+    const options = { timeoutMs: 20 };
     expect(await new GuardedCounters(countersThat(after(20)), options).consume({ limits: [] })).toBe(consumed);
   });
 
-  test("counter call fails if the extra poll finds no response", async () => {
-    const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 20, extraPoll: true });
+  test("counter call without a response fails after the timeout", async () => {
+    const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 20 });
     const beganMs = performance.now();
     await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 20 ms/);
     expect(performance.now() - beganMs).toBeGreaterThanOrEqual(19);
@@ -182,7 +182,7 @@ describe("with an extra poll", () => {
       },
       close: async () => {},
     };
-    const guarded = new GuardedCounters(inner, { timeoutMs: 50, extraPoll: true });
+    const guarded = new GuardedCounters(inner, { timeoutMs: 50 });
     const beganMs = performance.now();
     const refused = expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
     const firstDueMs = callers[0]?.dueMs ?? 0;
@@ -194,6 +194,17 @@ describe("with an extra poll", () => {
     expect(performance.now() - beganMs).toBeGreaterThanOrEqual(149);
     expect(callers[0]?.dueMs).toBe(dueMs);
   });
+
+  test("long counter call timeout is extended by 250 ms", async () => {
+    const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 500 });
+    const beganMs = performance.now();
+    const refused = expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
+    beBusy(550);
+    await refused;
+    const tookMs = performance.now() - beganMs;
+    expect(tookMs).toBeGreaterThanOrEqual(799);
+    expect(tookMs).toBeLessThan(1_050);
+  });
 });
 
 test("closing the counter circuit breaker closes the counters", async () => {
@@ -204,7 +215,7 @@ test("closing the counter circuit breaker closes the counters", async () => {
       isClosed = true;
     },
   };
-  await new GuardedCounters(inner, { timeoutMs: 5, extraPoll: false }).close();
+  await new GuardedCounters(inner, { timeoutMs: 5 }).close();
   expect(isClosed).toBe(true);
 });
 
@@ -214,7 +225,7 @@ test("open counter circuit breaker fails every call immediately", async () => {
     asked += 1;
     return Promise.reject(new CountersUnavailable("lost"));
   });
-  const guarded = new GuardedCounters(failing, { timeoutMs: 1_000, extraPoll: false });
+  const guarded = new GuardedCounters(failing, { timeoutMs: 1_000 });
   for (let i = 0; i < 30; i++)
     await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
   expect(asked).toBe(20);
@@ -230,6 +241,20 @@ describe("a Redis that stops responding", () => {
     expect(breaker.admits(1_899)).toBe(true);
     breaker.checkSilence(1_900);
     expect(breaker.admits(1_900)).toBe(false);
+  });
+
+  test("caller that waited in vain calls again at once and is refused without a wait", async () => {
+    let asked = 0;
+    const silent = countersThat(() => {
+      asked += 1;
+      return never();
+    });
+    const guarded = new GuardedCounters(silent, { timeoutMs: 950 });
+    const again = () => guarded.consume({ limits: [] });
+    const beganMs = performance.now();
+    await expect(guarded.consume({ limits: [] }).catch(again)).rejects.toThrow(/not called for now/);
+    expect(performance.now() - beganMs).toBeLessThan(1_900);
+    expect(asked).toBe(1);
   });
 
   test("call that was sent just before the last response opens the counter circuit breaker after 1 s", () => {
@@ -269,7 +294,7 @@ describe("a Redis that stops responding", () => {
       probes.push(probing);
       return probing.promise;
     };
-    const guarded = new GuardedCounters(inner, { timeoutMs: 1_000, extraPoll: false, probe });
+    const guarded = new GuardedCounters(inner, { timeoutMs: 1_000, probe });
     await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 1000 ms/);
     await sleep(5);
     const slowestMs = async (ms: number): Promise<number> => {

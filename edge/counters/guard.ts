@@ -101,20 +101,21 @@ export class Breaker {
 export interface GuardOptions {
   readonly timeoutMs: number;
   /**
-   * In a busy process the timer may fire before the process has read a reply that has arrived, or even before it has sent the request. So
-   * one more turn of the event loop reads pending replies, and if the timer itself is late, the timeout starts again once. Otherwise a busy
-   * sidecar would look like a lost Redis.
-   */
-  readonly extraPoll: boolean;
-  /**
    * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. Calls do
    * not wait for this probe, so a slow store may take longer to respond. Default: the breaker tests the store with one of the calls.
    */
   readonly probe?: () => Promise<unknown>;
 }
 
+/*
+ * In a busy process the timer may fire before the process has read a reply that has arrived, or even before it has sent the request. So the
+ * process reads what has arrived before a call fails, and a call whose timer is late gets its timeout once more, up to `EXTENSION_MS_MAX`.
+ * Otherwise a busy process would look like a lost Redis.
+ */
+
 /** Delay after which a late timer indicates that the process was busy. */
 const LATE_MS = 10;
+const EXTENSION_MS_MAX = 250;
 
 /** A call that has no response yet. */
 interface Pending extends Slotted, Caller {
@@ -188,9 +189,10 @@ export class GuardedCounters implements StrictCounters {
 
   #giveUp(pending: Pending): void {
     if (!this.#pending.remove(pending)) return;
-    this.#breaker.failed(performance.now());
-    // Waits for one turn of the event loop, because a busy process may not have read a reply that has arrived.
-    setImmediate(() => this.#breaker.checkSilence(performance.now()));
+    const nowMs = performance.now();
+    this.#breaker.failed(nowMs);
+    // Before the caller can call again.
+    this.#breaker.checkSilence(nowMs);
     pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }
 
@@ -202,20 +204,16 @@ export class GuardedCounters implements StrictCounters {
   /** Fails calls that are overdue. The timer is set only while calls are in flight; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
-    const { extraPoll, timeoutMs } = this.#options;
     let nextMs = Number.POSITIVE_INFINITY;
     for (const pending of this.#pending) {
       if (pending.dueMs <= nowMs) {
-        if (!extraPoll) {
-          this.#giveUp(pending);
-          continue;
-        }
         if (pending.isExtended || nowMs - pending.dueMs <= LATE_MS) {
+          // Runs after the event loop has read all replies that have arrived.
           setImmediate(() => this.#giveUp(pending));
           continue;
         }
         pending.isExtended = true;
-        pending.dueMs = nowMs + timeoutMs;
+        pending.dueMs = nowMs + Math.min(this.#options.timeoutMs, EXTENSION_MS_MAX);
       }
       nextMs = Math.min(nextMs, pending.dueMs);
     }

@@ -31,7 +31,7 @@ test.each([
     const url = cluster ? `${redis.url}?cluster=true` : redis.url;
     const edge = await openRedisEdge({ url, clientName: "late" });
     try {
-      const counters = edge.counters({ timeoutMs: 50, extraPoll: true });
+      const counters = edge.counters({ timeoutMs: 50 });
       const ref = { workspaceId: "ws_late", keyId: "key_late" };
       const limit: LimitCharge = {
         workspaceId: ref.workspaceId,

@@ -27,7 +27,7 @@ describe("counting and events when Redis fails", () => {
   const own = useOwnEdge();
 
   test("counter call to a hanging Redis times out and is not counted later", async () => {
-    const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
+    const counters = own.edge.counters({ timeoutMs: 50 });
     const charge = aCharge();
     await counters.consume({ limits: [charge] });
     process.kill(own.redis.pid, "SIGSTOP");
@@ -44,7 +44,7 @@ describe("counting and events when Redis fails", () => {
   });
 
   test("reply that arrives while the process is busy does not mark Redis unavailable", async () => {
-    const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
+    const counters = own.edge.counters({ timeoutMs: 50 });
     const charge = aCharge();
     for (let round = 0; round < 5; round++) {
       const pending = counters.consume({ limits: [charge] });
