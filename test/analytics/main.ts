@@ -11,7 +11,7 @@ import { KINDS } from "./served.ts";
 
 const HELP = `npm run analytics:compare -- [options] [QUERY…]
 
-Asks ClickHouse's own engine, and the API on Postgres and on ClickHouse, the same over the same 100,000 events. Without a query: the whole corpus, with
+Asks ClickHouse's own engine, and the API on Postgres and on ClickHouse, the same over the same 30,000 events. Without a query: the whole corpus, with
 a line per theme. Loading takes half a minute: give several queries at once, or - to read them from standard input, a line each.
 
   --theme TEXT      only themes that contain it

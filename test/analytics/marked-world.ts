@@ -39,7 +39,8 @@ const LIMITS = {
   run_ms_per_hour: 1_000_000_000_000,
 };
 
-export async function openMarkedWorld(): Promise<MarkedWorld> {
+/** `timeoutMs`: the time limit of a query of `ours`. */
+export async function openMarkedWorld({ timeoutMs = LIMITS.timeout_ms } = {}): Promise<MarkedWorld> {
   const served = await openServed({ nowMs: NOW_MS });
   const oracle = await createTestClickhouse();
   const theirs = await served.addWorkspace("ws_theirs", LIMITS);
@@ -55,7 +56,7 @@ export async function openMarkedWorld(): Promise<MarkedWorld> {
   await loadPostgres(served.db, [...foreign, ...own]);
   await loadClickhouse(served.clickhouse.url, [...foreign, ...own]);
   await loadOracle(oracle.url, own, NOW_MS - KEPT_DAYS * DAY_MS);
-  await served.setLimits("ws_ours", { ...LIMITS, verifications_days: KEPT_DAYS });
+  await served.setLimits("ws_ours", { ...LIMITS, timeout_ms: timeoutMs, verifications_days: KEPT_DAYS });
   return {
     served,
     ours: await served.t.rootKey([`api.${one.apiId}.read_analytics`], { workspaceId: "ws_ours" }),
