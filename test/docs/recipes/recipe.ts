@@ -148,7 +148,7 @@ export class Copy {
     const report = join(this.root, ".postern", `${randomUUID()}.json`);
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const named = words.length === 0 ? [] : ["-t", words.join("|")];
-    const args = ["run", ...reporters, ...named, ...files];
+    const args = ["run", "--maxWorkers=1", ...reporters, ...named, ...files];
     const { output } = await this.run(this.program("vitest"), args, { CI: "", NO_COLOR: "1" });
     const written = await readFile(report, "utf8").catch(() => {
       throw new Error(`no test has run:\n${output}`);
