@@ -3,13 +3,14 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { PROGRAM } from "../test/harness/process.ts";
 import { waitFor } from "../test/harness/wait.ts";
 import { type ApiCli, openApiCli } from "./test/api-cli.ts";
 
 /* Tests that need a separate process: pipes, a terminal, and what other users can see. */
 
 const ROOT = resolve(import.meta.dirname, "..");
-const POSTERN = `'${process.execPath}' cli/main.ts`;
+const POSTERN = `'${process.execPath}' ${PROGRAM}`;
 const run = promisify(execFile);
 
 let cli: ApiCli;

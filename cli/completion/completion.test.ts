@@ -1,11 +1,12 @@
 import { execFile, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { unpackedProgram, unpackedRoot } from "../../test/harness/parts/debian-packages.ts";
 import { findBinary, findPart } from "../../test/harness/parts/find.ts";
+import { PROGRAM } from "../../test/harness/process.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import type { Command } from "../command.ts";
 import { COMMANDS } from "../commands.ts";
@@ -15,7 +16,6 @@ import { nounsOf, valuesOf } from "./values.ts";
 
 /* Runs each script in its real shell and reads the completions. */
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
 let dir: string;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "postern completion "));
   // Program that lists the profile names.
   mkdirSync(join(dir, "bin"));
-  writeFileSync(join(dir, "bin/postern"), `#!/bin/sh\nexec '${process.execPath}' '${ROOT}/cli/main.ts' "$@"\n`);
+  writeFileSync(join(dir, "bin/postern"), `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`);
   chmodSync(join(dir, "bin/postern"), 0o755);
   env = {
     PATH: [join(dir, "bin"), process.env.PATH].join(delimiter),

@@ -8,6 +8,7 @@ import { afterAll, expect, test } from "vitest";
 import { COMMANDS } from "../../cli/commands.ts";
 import { makeClient } from "../faults/client.ts";
 import { openSystem } from "../faults/system.ts";
+import { PROGRAM } from "../harness/process.ts";
 
 /* Runs the commands of docs/administration.md as written, one after another, on one database. */
 
@@ -36,7 +37,7 @@ test("every command of docs/administration.md works", async () => {
   };
   /** What it printed; what it said to the person, when there was nothing to print. */
   const shell = async (line: string): Promise<string> => {
-    const command = line.replace(/^postern/, `${process.execPath} ${ROOT}/cli/main.ts`);
+    const command = line.replace(/^postern/, `${process.execPath} ${PROGRAM}`);
     const { stdout, stderr } = await run("sh", ["-c", command], { cwd: dir, env });
     return stdout === "" ? stderr : stdout;
   };

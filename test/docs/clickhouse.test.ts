@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openSystem } from "../faults/system.ts";
 import { startOwnClickhouse } from "../harness/clickhouse.ts";
 import { clickhouseCommand } from "../harness/parts/clickhouse.ts";
+import { PROGRAM } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
@@ -48,7 +49,7 @@ test("ClickHouse guide turns an empty server into a working analytics database",
   const options = { deadlineMs: 30_000, everyMs: 200 };
   expect(await waitFor("the events to be counted", answered, options)).toEqual([{ outcome: "VALID", n: 3 }]);
 
-  const asked = [join(ROOT, "cli/main.ts"), "analytics", "--by", "outcome", "--json"];
+  const asked = [PROGRAM, "analytics", "--by", "outcome", "--json"];
   const { stdout } = await run(process.execPath, asked, {
     env: { ...process.env, POSTERN_API_URL: api.url, POSTERN_ROOT_KEY: system.rootKey },
   });

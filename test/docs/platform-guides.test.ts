@@ -14,6 +14,7 @@ import {
   startKubernetes,
   type TestNamespace,
 } from "../harness/kubernetes.ts";
+import { PROGRAM } from "../harness/process.ts";
 import { blocksOf, type Step, stepsOf, wordsOf } from "./page.ts";
 
 /*
@@ -49,7 +50,7 @@ afterAll(() => t?.close());
 
 /** Standard output, then standard error; the exit code is a part of what a command says. */
 async function shell(line: string, cwd: string): Promise<{ text: string; code: number }> {
-  const command = line.replace(/^postern/, `"${process.execPath}" "${join(ROOT, "cli/main.ts")}"`);
+  const command = line.replace(/^postern/, `"${process.execPath}" "${PROGRAM}"`);
   try {
     const { stdout, stderr } = await run("sh", ["-c", command], { cwd, env });
     return { text: stdout + stderr, code: 0 };

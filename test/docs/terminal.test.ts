@@ -7,6 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { COMMANDS } from "../../cli/commands.ts";
 import { makeClient } from "../faults/client.ts";
 import { openSystem } from "../faults/system.ts";
+import { PROGRAM } from "../harness/process.ts";
 
 /* Runs the commands of docs/guides/terminal.md as written, one after another, by bash, against an api-server of its own. */
 
@@ -27,7 +28,7 @@ function aProgram(name: string, script: string): void {
 
 test("every command of docs/guides/terminal.md works", async () => {
   mkdirSync(join(dir, "bin"));
-  aProgram("postern", `exec '${process.execPath}' '${ROOT}/cli/main.ts' "$@"`);
+  aProgram("postern", `exec '${process.execPath}' '${PROGRAM}' "$@"`);
   // What kubectl would put into the Secret.
   aProgram("kubectl", `echo "$@" > '${dir}/kubectl-arguments'; cat > '${dir}/secret'`);
   const system = await openSystem();

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { makeKey } from "../faults/client.ts";
 import { openSystem, type System } from "../faults/system.ts";
+import { PROGRAM } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /* A change by the command line, over the API or directly on the database, is enforced by running api-servers and gates. */
@@ -14,7 +15,7 @@ const exec = promisify(execFile);
 /** Runs a command of space-separated words and returns its `--json` output. */
 async function cli(system: System, args: string, api?: { readonly url: string }) {
   const connection = api === undefined ? {} : { POSTERN_API_URL: api.url, POSTERN_ROOT_KEY: system.rootKey };
-  const { stdout, stderr } = await exec(process.execPath, ["cli/main.ts", ...args.split(" "), "--json"], {
+  const { stdout, stderr } = await exec(process.execPath, [PROGRAM, ...args.split(" "), "--json"], {
     cwd: ROOT,
     env: { ...process.env, DATABASE_URL: system.databaseUrl, REDIS_URL: "", ...connection },
   });

@@ -7,7 +7,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ADVISORY_LOCKS } from "../../postgres/advisory-locks.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { createTestRedis, startOwnRedis, type TestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
@@ -17,7 +17,7 @@ let database: TestDatabase;
 let redis: TestRedis;
 let folder: string;
 const startDev = (env: Record<string, string> = {}) => {
-  const args = ["cli/main.ts", "dev", "--json", "--data-dir", folder, "--manifests", "examples/quickstart"];
+  const args = [PROGRAM, "dev", "--json", "--data-dir", folder, "--manifests", "examples/quickstart"];
   return startProcess(process.execPath, [...args, "--api-port", "0", "--sidecar-port", "0"], {
     cwd: ROOT,
     readyLine: /^\{.*"apiUrl".*\}$/m,

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { DAY_MS, utcDate } from "../../core/utc-date.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -40,15 +40,7 @@ afterEach(async () => {
 const env = { DATABASE_URL: undefined, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined };
 
 async function startDev(more: { args?: string[]; env?: Record<string, string> } = {}) {
-  const args = [
-    "cli/main.ts",
-    "dev",
-    "--json",
-    "--data-dir",
-    join(folder, "data"),
-    "--manifests",
-    join(folder, "manifests"),
-  ];
+  const args = [PROGRAM, "dev", "--json", "--data-dir", join(folder, "data"), "--manifests", join(folder, "manifests")];
   const ports = ["--api-port", "0", "--sidecar-port", "0"];
   const child = await startProcess(process.execPath, [...args, ...ports, ...(more.args ?? [])], {
     cwd: ROOT,
@@ -124,7 +116,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     };
     const { token, status } = await signIn(ready.dashboardUrl);
     expect([status, (await signIn(ready.dashboardUrl)).status]).toEqual([200, 401]);
-    const args = ["cli/main.ts", "dashboard", "link", "--json", "--data-dir", join(folder, "data")];
+    const args = [PROGRAM, "dashboard", "link", "--json", "--data-dir", join(folder, "data")];
     const { stdout } = await run(process.execPath, args, { cwd: ROOT, env: { ...process.env, DATABASE_URL: "" } });
     expect((await signIn(JSON.parse(stdout).dashboardUrl)).status).toBe(200);
     expect(child.stderr()).not.toContain(token);
@@ -133,7 +125,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
 
   test("postern dev stopped during Postgres startup leaves no process behind", async () => {
     const data = join(folder, "stopped-early");
-    const args = ["cli/main.ts", "dev", "--json", "--data-dir", data, "--api-port", "0"];
+    const args = [PROGRAM, "dev", "--json", "--data-dir", data, "--api-port", "0"];
     const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
     started.push(child);
     const postgres = await waitFor(
@@ -181,14 +173,10 @@ describe("postern dev", { timeout: 60_000 }, () => {
   test("postern dev accepts `rootkey create` and `rootkey list` while running", async () => {
     const { child, ready } = await startDev();
     const postern = async (...args: string[]) => {
-      const { stdout } = await run(
-        process.execPath,
-        ["cli/main.ts", ...args, "--json", "--data-dir", join(folder, "data")],
-        {
-          cwd: ROOT,
-          env: { ...process.env, DATABASE_URL: "", POSTERN_API_URL: undefined, POSTERN_ROOT_KEY: undefined },
-        },
-      );
+      const { stdout } = await run(process.execPath, [PROGRAM, ...args, "--json", "--data-dir", join(folder, "data")], {
+        cwd: ROOT,
+        env: { ...process.env, DATABASE_URL: "", POSTERN_API_URL: undefined, POSTERN_ROOT_KEY: undefined },
+      });
       return JSON.parse(stdout);
     };
     try {
@@ -216,7 +204,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
       const tomorrow = utcDate(Date.now() + DAY_MS);
       const { stdout } = await run(
         process.execPath,
-        ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data-dir", join(folder, "data")],
+        [PROGRAM, "refill", "run", "--json", "--at", tomorrow, "--data-dir", join(folder, "data")],
         { cwd: ROOT, env: { ...process.env, DATABASE_URL: "", REDIS_URL: "" } },
       );
       expect(JSON.parse(stdout)).toEqual({ date: tomorrow, refilled: 1, failed: 0 });
@@ -241,7 +229,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
   });
 
   test("postern dev reports wrong usage with exit code 2", async () => {
-    const wrong = run(process.execPath, ["cli/main.ts", "dev", "--api-port", "eighty"], { cwd: ROOT });
+    const wrong = run(process.execPath, [PROGRAM, "dev", "--api-port", "eighty"], { cwd: ROOT });
     await expect(wrong).rejects.toMatchObject({
       code: 2,
       stderr: expect.stringContaining("for --api-port: must be a port"),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { freePort } from "../harness/ports.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { openStore, toJson } from "./operator-world.ts";
 import { openTeam } from "./teams.ts";
@@ -37,7 +37,7 @@ test("operator uses a rotated root key file without a restart", async () => {
   const operator = await startProcess(
     process.execPath,
     [
-      ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", join(dir, "rootKey")],
+      ...[PROGRAM, "operator", "--api-url", store.server.url, "--root-key-file", join(dir, "rootKey")],
       ...["--manifests", manifests, "--state-dir", join(dir, "state"), "--admin-port", String(await freePort())],
     ],
     { env: {}, readyLine: /watching/ },
@@ -87,7 +87,7 @@ test("rejected root key makes operator and objects unready with advice and few l
     startProcess(
       process.execPath,
       [
-        ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
+        ...[PROGRAM, "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
         ...["--manifests", manifests, "--state-dir", join(dir, "state"), "--admin-port", String(port)],
       ],
       { env: {}, readyLine: /watching/ },
@@ -152,7 +152,7 @@ test("rejected root key is reported even without objects until it is replaced", 
   const operator = await startProcess(
     process.execPath,
     [
-      ...["cli/main.ts", "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
+      ...[PROGRAM, "operator", "--api-url", store.server.url, "--root-key-file", keyFile],
       ...["--manifests", join(dir, "manifests"), "--state-dir", join(dir, "state"), "--admin-port", String(port)],
     ],
     { env: {}, readyLine: /watching/ },

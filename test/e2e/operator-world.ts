@@ -14,7 +14,7 @@ import { createTestNamespace, startKubernetes, type TestKubernetes } from "../ha
 import { type KubernetesObjects, type ObjectName, openObjects } from "../harness/kubernetes-objects.ts";
 import { freePort } from "../harness/ports.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 export { resourceOf };
@@ -313,7 +313,7 @@ export async function startElectedOperator(options: {
   const { name, apiUrl, rootKey, kubernetes, namespace } = options;
   const port = await freePort();
   const args = [
-    ...["cli/main.ts", "operator", "--api-url", apiUrl, "--kubeconfig", kubernetes.kubeconfigPath],
+    ...[PROGRAM, "operator", "--api-url", apiUrl, "--kubeconfig", kubernetes.kubeconfigPath],
     ...["--namespaces", namespace, "--cluster", name, "--admin-port", String(port)],
     ...["--leader-election", "--lease-name", name, "--lease-namespace", namespace],
   ];

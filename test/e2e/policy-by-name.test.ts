@@ -5,7 +5,7 @@ import { policyBody } from "../../api-server/test/resources.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
 import { isReady, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -83,7 +83,7 @@ test("gate responds 503 until its named policy exists, enforces it, and follows 
 test.each(["shop/orders", "orders", "main/shop/orders/x", "main/shop/", "pol_", "pol_a/b"])(
   "gate rejects the impossible policy name %j at startup",
   async (policy) => {
-    const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar", "--policy", policy], {
+    const child = await startProcess(process.execPath, [PROGRAM, "sidecar", "--policy", policy], {
       env: { REDIS_URL: "redis://127.0.0.1:1", POSTERN_WORKSPACE: "ws_a", POSTERN_UPSTREAM: "http://127.0.0.1:1" },
     });
     expect((await child.exited).code).toBe(2);

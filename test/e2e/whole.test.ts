@@ -9,7 +9,7 @@ import {
   type TestNamespace,
 } from "../harness/kubernetes.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
@@ -19,7 +19,6 @@ import { waitFor } from "../harness/wait.ts";
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const CLI = join(ROOT, "cli/main.ts");
 const LISTENING = /"url":"(http:\/\/127\.0\.0\.1:\d+)"/;
 
 let kubernetes: TestKubernetes;
@@ -48,18 +47,18 @@ beforeAll(async () => {
 
   const rootkey = await startProcess(
     process.execPath,
-    [CLI, "rootkey", "create", "--json", "--permissions", ALL_GRANTS.join(",")],
+    [PROGRAM, "rootkey", "create", "--json", "--permissions", ALL_GRANTS.join(",")],
     { cwd: ROOT, env },
   );
   await rootkey.exited;
   ({ rootKey, workspaceId } = JSON.parse(rootkey.stdout()));
-  apiUrl = await start([CLI, "api-server", "--host", "127.0.0.1", "--port", "0"], LISTENING);
+  apiUrl = await start([PROGRAM, "api-server", "--host", "127.0.0.1", "--port", "0"], LISTENING);
 
   const crds = await kubernetes.kubectl(["apply", "-f", join(ROOT, "crds")]);
   expect(crds).toMatchObject({ exitCode: 0 });
   env = { ...env, POSTERN_ROOT_KEY: rootKey, KUBECONFIG: kubernetes.kubeconfigPath };
   const cluster = ["--cluster", namespace.name, "--namespaces", namespace.name, "--admin-port", "0"];
-  await start([CLI, "operator", "--api-url", apiUrl, ...cluster], /"msg":"watching"/);
+  await start([PROGRAM, "operator", "--api-url", apiUrl, ...cluster], /"msg":"watching"/);
 }, KUBERNETES_START_MS);
 
 afterAll(async () => {
@@ -148,7 +147,7 @@ describe("from manifests to a protected app", () => {
     const upstream = await start([join(ROOT, "examples/quickstart/app.ts"), "0"], /(http:\/\/\S+)/);
     const ids = ["--workspace", workspaceId, "--policy", String(status?.policyId), "--upstream", upstream];
     sidecarUrl = await start(
-      [CLI, "sidecar", ...ids, "--drain-timeout", "0", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
+      [PROGRAM, "sidecar", ...ids, "--drain-timeout", "0", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
       LISTENING,
     );
     const made = await call("keys.createKey", {

@@ -9,7 +9,7 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { aPolicy, call, POLICY, Records, WORKSPACE } from "../harness/gate.ts";
 import { freePort } from "../harness/ports.ts";
 import { createEmptyDatabase, createTestDatabase } from "../harness/postgres.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { createTestRedis, startOwnRedis } from "../harness/redis.ts";
 import { waitFor as waitForAtMost } from "../harness/wait.ts";
 import { openLine } from "./line.ts";
@@ -22,7 +22,7 @@ const waitFor: typeof waitForAtMost = (what, probe) => waitForAtMost(what, probe
 const ROOT = resolve(import.meta.dirname, "../..");
 
 async function spawn(args: string[], env: Record<string, string> = {}): Promise<RunningProcess> {
-  const child = await startProcess(process.execPath, ["cli/main.ts", ...args, "--host", "127.0.0.1"], {
+  const child = await startProcess(process.execPath, [PROGRAM, ...args, "--host", "127.0.0.1"], {
     cwd: ROOT,
     env,
   });
@@ -103,7 +103,7 @@ test("api-server without migration permission is unready until the database is m
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "url"), `${database.url}\n`);
   const { DATABASE_URL: _, ...env } = process.env;
-  const args = ["cli/main.ts", "migrate", "--database-url-file", join(folder, "url")];
+  const args = [PROGRAM, "migrate", "--database-url-file", join(folder, "url")];
   await promisify(execFile)(process.execPath, args, { cwd: ROOT, env });
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
 });

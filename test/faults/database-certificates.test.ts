@@ -5,7 +5,7 @@ import { Client } from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
 import { type CertificateFolder, openCertificateFolder, type TestCertificate } from "../harness/certificate.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeClient } from "./client.ts";
@@ -86,7 +86,7 @@ test("api-server and migrations use client certificates for Postgres and reload 
   };
 
   const migrate = async (env: Record<string, string | undefined>) => {
-    const child = await startProcess(process.execPath, ["cli/main.ts", "migrate"], { cwd: ROOT, env: { ...env } });
+    const child = await startProcess(process.execPath, [PROGRAM, "migrate"], { cwd: ROOT, env: { ...env } });
     onTestFinished(async () => void (await child.stop()));
     const { code } = await child.exited;
     return { code, said: child.stderr() };
@@ -100,20 +100,16 @@ test("api-server and migrations use client certificates for Postgres and reload 
 
   const redis = await createTestRedis();
   onTestFinished(() => redis.close());
-  const child = await startProcess(
-    process.execPath,
-    ["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0"],
-    {
-      cwd: ROOT,
-      readyLine: /"msg":"ready".*\n/,
-      env: {
-        ...all,
-        REDIS_URL: redis.url,
-        POSTERN_REDIS_PREFIX: redis.prefix.replace(/:$/, ""),
-        POSTERN_ROOT_KEY: ROOT_KEY,
-      },
+  const child = await startProcess(process.execPath, [PROGRAM, "api-server", "--host", "127.0.0.1", "--port", "0"], {
+    cwd: ROOT,
+    readyLine: /"msg":"ready".*\n/,
+    env: {
+      ...all,
+      REDIS_URL: redis.url,
+      POSTERN_REDIS_PREFIX: redis.prefix.replace(/:$/, ""),
+      POSTERN_ROOT_KEY: ROOT_KEY,
     },
-  );
+  });
   onTestFinished(async () => void (await child.stop()));
   const ready =
     child

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /* A killed process cannot stop its children. They must still end and must not affect the next start. */
@@ -27,7 +27,7 @@ const pidIn = (cluster: string): number =>
   Number(readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n", 1)[0]);
 
 async function startDev(data: string): Promise<RunningProcess & { url: string; rootKey: string }> {
-  const args = ["cli/main.ts", "dev", "--json", "--data-dir", data, "--api-port", "0"];
+  const args = [PROGRAM, "dev", "--json", "--data-dir", data, "--api-port", "0"];
   const env = { DATABASE_URL: undefined, REDIS_URL: undefined };
   const dev = await startProcess(process.execPath, args, {
     cwd: ROOT,

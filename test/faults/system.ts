@@ -14,7 +14,7 @@ import { makeKeyString } from "../../core/keys/key-string.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { createTestRedis, type OwnRedis, startOwnRedis } from "../harness/redis.ts";
 import { type Api, makeClient } from "./client.ts";
 import { type Gate, type GateOptions, startGate } from "./gate.ts";
@@ -106,7 +106,7 @@ export class System {
   /** Starts an api-server in a separate process that can be killed. */
   async spawnApi(env: Record<string, string> = {}): Promise<SpawnedApi> {
     const port = env.POSTERN_API_PORT ?? "0";
-    const args = ["cli/main.ts", "api-server", "--host", LOCAL.host, "--port", port];
+    const args = [PROGRAM, "api-server", "--host", LOCAL.host, "--port", port];
     const child = await startProcess(process.execPath, args, {
       cwd: ROOT,
       readyLine: /"msg":"ready".*\n/,
@@ -131,7 +131,7 @@ export class System {
   async spawnIngest(
     env: Record<string, string> = {},
   ): Promise<{ readonly adminUrl: string; readonly process: RunningProcess }> {
-    const args = ["cli/main.ts", "ingest", "--host", LOCAL.host, "--admin-port", "0"];
+    const args = [PROGRAM, "ingest", "--host", LOCAL.host, "--admin-port", "0"];
     const child = await startProcess(process.execPath, args, {
       cwd: ROOT,
       readyLine: /"adminUrl":.*\n/,

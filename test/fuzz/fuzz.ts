@@ -8,7 +8,7 @@ import { makeKeyString } from "../../core/keys/key-string.ts";
 import { cacheFolder } from "../harness/parts/go-build.ts";
 import { schemathesis } from "../harness/parts/schemathesis.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
 import { seed, toDictionaries } from "./seed.ts";
 
@@ -138,22 +138,18 @@ async function startServer(parts: AsyncDisposableStack) {
   parts.defer(() => redis.close());
   const rootKey = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) }).key;
   const ready = /"msg":"ready".*\n/;
-  const child = await startProcess(
-    process.execPath,
-    ["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0"],
-    {
-      cwd: ROOT,
-      readyLine: ready,
-      env: {
-        DATABASE_URL: database.url,
-        REDIS_URL: redis.url,
-        POSTERN_REDIS_PREFIX: redis.prefix.replace(/:$/, ""),
-        POSTERN_ROOT_KEY: rootKey,
-        POSTERN_LOG_LEVEL: "info",
-        POSTERN_ENCRYPTION_KEYS: `fuzz:${randomBytes(32).toString("base64")}`,
-      },
+  const child = await startProcess(process.execPath, [PROGRAM, "api-server", "--host", "127.0.0.1", "--port", "0"], {
+    cwd: ROOT,
+    readyLine: ready,
+    env: {
+      DATABASE_URL: database.url,
+      REDIS_URL: redis.url,
+      POSTERN_REDIS_PREFIX: redis.prefix.replace(/:$/, ""),
+      POSTERN_ROOT_KEY: rootKey,
+      POSTERN_LOG_LEVEL: "info",
+      POSTERN_ENCRYPTION_KEYS: `fuzz:${randomBytes(32).toString("base64")}`,
     },
-  );
+  });
   parts.defer(async () => void (await child.stop()));
   const lines = () => child.stderr().split("\n");
   const { url } = JSON.parse(lines().find((line) => ready.test(`${line}\n`)) ?? "{}") as { url: string };

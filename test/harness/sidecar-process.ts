@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
 import { aPolicy, call, POLICY, Records, WORKSPACE } from "./gate.ts";
-import { type RunningProcess, startProcess } from "./process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "./process.ts";
 import { createTestRedis } from "./redis.ts";
 import { waitFor } from "./wait.ts";
 
@@ -25,7 +25,7 @@ export async function spawnSidecar(env: Record<string, string>, nodeArgs: string
 
 /** Starts a gate whose policy may not exist yet. */
 export async function spawnUnready(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
-  const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
+  const child = await startProcess(process.execPath, [...nodeArgs, PROGRAM, "sidecar"], {
     cwd: ROOT,
     readyLine: /"msg":"listening".*\n/,
     env: {

@@ -6,13 +6,13 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { openSystem } from "../faults/system.ts";
 import { startApp } from "../harness/gate.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /* Runs the commands of docs/operations with ports and addresses of the test. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const POSTERN = `${process.execPath} cli/main.ts`;
+const POSTERN = `${process.execPath} ${PROGRAM}`;
 const run = promisify(execFile);
 
 /** Returns the shell lines of a page. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Command, parseOptions, UsageError } from "../../cli/command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { SERVICES } from "../../scripts/generate/configuration-page.ts";
-import { startProcess } from "../harness/process.ts";
+import { PROGRAM, startProcess } from "../harness/process.ts";
 
 /* Compares the options in docs/operations/configuration.md with those that the commands accept. */
 
@@ -112,7 +112,7 @@ describe("a process", () => {
   const start = (env: Record<string, string>) =>
     startProcess(
       process.execPath,
-      ["cli/main.ts", "sidecar", "--workspace", "w", "--policy", "pol_p", "--upstream", "http://127.0.0.1:9"],
+      [PROGRAM, "sidecar", "--workspace", "w", "--policy", "pol_p", "--upstream", "http://127.0.0.1:9"],
       {
         cwd: ROOT,
         env: {

@@ -130,7 +130,10 @@ export class Copy {
       cwd: this.root,
       stdio: ["ignore", "pipe", "pipe"],
       // What the outer run tells its workers is not meant for an inner one, but for where the shared parts are.
-      env: { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^VITEST/.test(name))), ...env },
+      env: {
+        ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|TEST_PROGRAM)/.test(name))),
+        ...env,
+      },
     });
     const [out, error, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
     return { code, output: out + error };

@@ -1,6 +1,6 @@
 import { appendFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type RunningProcess, startProcess } from "../../harness/process.ts";
+import { PROGRAM, type RunningProcess, startProcess } from "../../harness/process.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 /** Together with eight others that start at the same time, on two cores. */
@@ -52,7 +52,7 @@ export class Part {
     const { args, env, readyLine, logFile } = this.#options;
     this.#incarnation += 1;
     const options = { cwd: ROOT, env: { ...env }, readyLine, readyMs: READY_MS };
-    const child = await startProcess(process.execPath, ["cli/main.ts", ...args], options);
+    const child = await startProcess(process.execPath, [PROGRAM, ...args], options);
     if (this.#ended) {
       await child.stop(0);
       return;
