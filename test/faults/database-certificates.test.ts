@@ -123,7 +123,9 @@ test("api-server and migrations use client certificates for Postgres and reload 
       () => false,
     );
   expect(await makesApis("before")).toBe(true);
-  const others = "from pg_stat_activity where pid <> pg_backend_pid() and client_addr is not null";
+  // A connection has a user once it is authenticated, and shows whether it is encrypted only then.
+  const others =
+    "from pg_stat_activity where pid <> pg_backend_pid() and client_addr is not null and usename is not null";
   const { rows } = await direct.query(
     `select distinct ssl, client_dn from pg_stat_ssl where pid in (select pid ${others})`,
   );
