@@ -35,7 +35,7 @@ export default defineConfig({
     // retried once.
     retry: process.env.CI === "true" ? 1 : 0,
     // More than a small machine has cores, because many tests wait for other processes.
-    maxWorkers: 5,
+    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
@@ -62,7 +62,7 @@ export default defineConfig({
       // The test files of a worker share a browser. Each file has its own server and database.
       onRealParts("dashboard", { ...LONG, isolate: false }),
       onRealParts("system", { ...LONG, isolate: false }),
-      onRealParts("timed", { ...LONG, maxWorkers: 2, sequence: { groupOrder: 2 } }),
+      onRealParts("timed", { ...LONG, maxWorkers: 3, sequence: { groupOrder: 2 } }),
     ],
   },
 });
