@@ -10,7 +10,7 @@ import { type ApiCli, openApiCli } from "./test/api-cli.ts";
 /* Tests that need a separate process: pipes, a terminal, and what other users can see. */
 
 const ROOT = resolve(import.meta.dirname, "..");
-const POSTERN = `'${process.execPath}' ${PROGRAM}`;
+const POSTERN = `'${process.execPath}' '${PROGRAM}'`;
 const run = promisify(execFile);
 
 let cli: ApiCli;

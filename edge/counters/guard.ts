@@ -109,7 +109,7 @@ export interface GuardOptions {
 
 /*
  * In a busy process the timer may fire before the process has read a reply that has arrived, or even before it has sent the request. So the
- * process reads what has arrived before a call fails, and a call whose timer is late gets its timeout once more, up to `EXTENSION_MS_MAX`.
+ * process reads what has arrived before a call fails, and a call whose timer is late gets its timeout a second time, but at most `EXTENSION_MS_MAX`.
  * Otherwise a busy process would look like a lost Redis.
  */
 
@@ -191,7 +191,7 @@ export class GuardedCounters implements StrictCounters {
     if (!this.#pending.remove(pending)) return;
     const nowMs = performance.now();
     this.#breaker.failed(nowMs);
-    // Before the caller can call again.
+    // Opens the breaker before the caller, which may call again immediately, gets its error.
     this.#breaker.checkSilence(nowMs);
     pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }

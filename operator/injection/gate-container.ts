@@ -234,7 +234,7 @@ const HEAP_SHARE = 0.25;
  * Returns the Node options of a gate with this memory limit. By default, V8 sizes its heap by the machine and collects late, so the kernel
  * would kill the process. Most of a gate's memory is outside the heap: about 40 MiB for the process, 0.2 MiB per large body in flight, and
  * up to 64 MiB of completed bodies with chunked coding that V8 has not collected yet. The cache limits depend on the heap
- * (sidecar/cache-limits.ts). With a semi-space of 1 MiB a request takes 8 to 16 % more CPU time than with 4 MiB; more than that saves nothing.
+ * (sidecar/cache-limits.ts). With a semi-space of 1 MiB a request takes 8 to 16 % more CPU time than with 4 MiB; a larger semi-space saves nothing.
  */
 export function nodeOptionsFor(memoryLimit: string): string {
   const heapMib = Math.max(HEAP_MIB_MIN, Math.floor((HEAP_SHARE * (parseQuantity(memoryLimit) ?? 0)) / MIB));

@@ -168,7 +168,7 @@ describe("DATA frames of one byte", () => {
     await waitFor("the first to have its place", () => atApp.size === 1);
     const timer = setInterval(pour, 1);
     try {
-      // Zero while the gate has not read everything, because a busy machine may pause it for seconds.
+      // Returns zero until the gate has read everything, because a busy machine may pause the gate for seconds.
       await stays("all windows to be used", () => (seen.all === sent + 1 ? sent : 0), 9 * 65_535);
     } finally {
       clearInterval(timer);
@@ -342,7 +342,7 @@ describe("a connection", () => {
     const before = heldBytes();
     for (let stream = 3; stream <= 199; stream += 2) client.ask(stream, requestFields("GET", "/", many));
     await waitFor("all responses", () => client.has(HEADERS, 199));
-    // In a process that is shared with other files, their garbage may be collected late.
+    // Polls, because the garbage of other test files in this process may be collected late.
     await expect.poll(() => (heldBytes() - before) / 99).toBeLessThan(16 * 1024);
     expect(client.isClosed).toBe(false);
   });

@@ -36,7 +36,7 @@ const keptFor = (days: number): Partial<AnalyticsSettingsRow> => ({
 /** While events of the whole month are loaded, day by day, none is dropped. */
 const WHILE_LOADING = keptFor(400);
 
-/** The events in both stores of the API, and in flat tables of ClickHouse, for two of the three workspaces. */
+/** Loads the events into both stores of the API, and those of two workspaces into flat tables of ClickHouse. */
 export async function openCorpusWorld(): Promise<CorpusWorld> {
   const events = corpusEvents();
   const seenBy = (id: string) => events.filter(({ workspaceId }) => workspaceId === id);

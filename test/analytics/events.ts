@@ -17,7 +17,7 @@ export const KEPT_DAYS = 30;
 export const VISIBLE_FROM_MS = NOW_MS - KEPT_DAYS * 86_400_000;
 const FIRST_MS = Date.parse("2024-01-30T22:00:00Z");
 
-/** The main workspace then has more than 8,192 verifications, from where on ClickHouse samples for quantiles. */
+/** The main workspace gets more than 8,192 verifications. Above that number, ClickHouse computes quantiles from a sample. */
 const COUNT = 30_000;
 
 /** Mulberry32: a small generator whose sequence its seed fixes. */

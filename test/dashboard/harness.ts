@@ -139,7 +139,7 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     faults: Faults;
     /** A context of the test's own, in which `open` then opens its pages: with routes, a cache or a clock that no other test has. */
     context: BrowserContext;
-    /** Has `context` if the test asks for it. */
+    /** Contains the test's `context` if the test requests it. */
     own: { context?: BrowserContext };
     /** Where `open` opens the pages of all other tests. */
     kept: KeptPage;
@@ -153,7 +153,7 @@ export function dashboardTest(setting: DashboardSetting = {}) {
         await use(browser);
         await browser.close();
       },
-      // Ends with the worker, not with the file.
+      // The browser closes when the worker ends, not after each file.
       { scope: "worker" },
     ],
     dashboard: [

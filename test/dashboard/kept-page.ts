@@ -17,7 +17,7 @@ export class KeptPage {
     this.#dashboard = dashboard;
   }
 
-  /** The context for one test, which is told the faults of its pages. */
+  /** Returns the context for one test. `report` is called with each fault of its pages. */
   async context(timeZone: string, report: (fault: string) => void): Promise<BrowserContext> {
     if (this.#timeZone !== timeZone) await this.close();
     this.#timeZone = timeZone;

@@ -444,7 +444,7 @@ describe("workspaces", () => {
     await inDatabase(dashboard, rename, [id, HOSTILE]);
     await inDatabase(dashboard, rename, [long, "W".repeat(300)]);
     const page = await open("/workspaces", { width: 375 });
-    // The list renders only rows that are in view, and sorts them by ids, which are random.
+    // The list is sorted by id, which is random, and renders only the rows in view.
     for (const shown of [long, id]) {
       await page.getByLabel("Name or id contains").fill(shown);
       await page.getByRole("table").getByText(shown).waitFor();

@@ -37,7 +37,7 @@ test("every command of docs/administration.md works", async () => {
   };
   /** What it printed; what it said to the person, when there was nothing to print. */
   const shell = async (line: string): Promise<string> => {
-    const command = line.replace(/^postern/, `${process.execPath} ${PROGRAM}`);
+    const command = line.replace(/^postern/, `'${process.execPath}' '${PROGRAM}'`);
     const { stdout, stderr } = await run("sh", ["-c", command], { cwd: dir, env });
     return stdout === "" ? stderr : stdout;
   };

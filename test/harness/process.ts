@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
 
 /**
- * The file that runs `postern`: the sources, or in a run of all tests (`TEST_PROGRAM`) the bundle, which starts in half the CPU time.
+ * The file that runs `postern`: the sources, or the bundle that `make test` and `make test-all` build (`TEST_PROGRAM`).
  */
 export const PROGRAM = process.env.TEST_PROGRAM ?? resolve(import.meta.dirname, "../../cli/main.ts");
 

@@ -12,7 +12,7 @@ import { waitFor } from "../harness/wait.ts";
 /* Runs the commands of docs/operations with ports and addresses of the test. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const POSTERN = `${process.execPath} ${PROGRAM}`;
+const POSTERN = `'${process.execPath}' '${PROGRAM}'`;
 const run = promisify(execFile);
 
 /** Returns the shell lines of a page. */
