@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import type { ParseError } from "./message-parser.ts";
@@ -300,6 +301,29 @@ describe("a body whose last bytes its receiver pauses", () => {
     await waitFor("the first response", () => text().endsWith("/1 300000"));
     socket.write(upload("/2", 200_000));
     await waitFor("the second response", () => text().endsWith("/2 200000"));
+  });
+
+  test("server connection reads 128 KiB of a body while nobody wants it", async () => {
+    let chunks = 0;
+    await open((exchange) => {
+      // As after a decision that took some time.
+      const onChunk = () => {
+        chunks += 1;
+        exchange.pause();
+      };
+      setTimeout(() => exchange.read({ onChunk, onEnd: () => undefined }), 100);
+    });
+    const { socket } = opened.dial(upload("/1", 4_000_000));
+    const readBytes = () => opened.sockets[0]?.bytesRead ?? 0;
+    const expectFew = () => expect(readBytes()).toBeLessThanOrEqual(128 * 1024);
+    await waitFor("the decision", () => chunks > 0);
+    expectFew();
+    await sleep(200);
+    expectFew();
+    expect(chunks).toBe(1);
+    opened.exchanges[0]?.resume();
+    await waitFor("the next read", () => chunks > 1);
+    socket.destroy();
   });
 
   test("server connection continues after a complete body had no receiver", async () => {

@@ -144,7 +144,7 @@ export interface ExchangeOwner {
 }
 
 /** Maximum body bytes that are buffered before a receiver reads them. */
-const EARLY_BYTES_MAX = 64 * 1024;
+const EARLY_BYTES_MAX = 16 * 1024;
 /** Maximum content length that is joined with the head into one string. Joining copies the bytes but saves a write. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 
@@ -192,6 +192,8 @@ export class Http1Exchange implements ServerExchange {
   /** Begins to pass the body to a receiver; a later call replaces the receiver. */
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
+    // Before the buffered part, because the receiver may pause the body with it.
+    this.resume();
     if (this.#earlyBytes > 0) {
       const [first] = this.#early;
       const bytes = this.#early.length === 1 && first !== undefined ? first : Buffer.concat(this.#early);
@@ -202,7 +204,6 @@ export class Http1Exchange implements ServerExchange {
       receiver.onChunk(bytes, chunks, this.isComplete);
     }
     if (this.isComplete) this.#receiver?.onEnd();
-    else this.resume();
   }
 
   pause(): void {

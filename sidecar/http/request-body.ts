@@ -32,7 +32,9 @@ export interface BodySink {
   end(): void;
 }
 
-/** Maximum number of bytes that are buffered during the wait for a slot, plus one read. */
+/** Number of buffered bytes at which a body pauses while it waits for a slot, so that a large body pauses after its first read. */
+const PAUSED_BYTES = 16 * 1024;
+/** Maximum number of bytes of a body that are buffered during the wait for a slot, as far as they come in one read. */
 export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
@@ -103,7 +105,7 @@ export class RequestBody implements BodyReceiver {
     }
     this.#buffered.add(bytes);
     if (this.#isSmall) return;
-    if (this.#buffered.bytes > WAITING_BODY_BYTES_MAX) this.#stopReading();
+    if (this.#buffered.bytes > PAUSED_BYTES) this.#stopReading();
     // A body that arrived completely in one read is passed on as one buffer.
     if (this.#onThere !== undefined && !isLast) this.#handOver(this);
   }
