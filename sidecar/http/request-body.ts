@@ -34,7 +34,7 @@ export interface BodySink {
 
 /** Number of buffered bytes at which a body pauses while it waits for a slot, so that a large body pauses after its first read. */
 const PAUSED_BYTES = 16 * 1024;
-/** Maximum number of bytes of a body that are buffered during the wait for a slot, as far as they come in one read. */
+/** Size of one read: about what is buffered of a body that waits for a slot. Node reads as much again into a paused socket. */
 export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
