@@ -258,6 +258,21 @@ describe("a response", () => {
     expect(stream.rstCode).toBe(0);
   });
 
+  // Client and gate send and receive each of them within one turn of the event loop; 65,535 bytes are a complete window.
+  test.each([1, 16_384, 16_385, 40_000, 65_535, 65_536])(
+    "gate forwards a complete HTTP/2 upload of %i bytes",
+    async (bytes) => {
+      gate = await openGate(OPEN);
+      const session = open();
+      const uploads = Array.from({ length: 5 }, (_, i) =>
+        ask(session, { ":method": "POST" }, Buffer.alloc(bytes, 97 + i)),
+      );
+      for (const { status } of await Promise.all(uploads)) expect(status).toBe(200);
+      const bodies = gate.app.seen.map(({ body }) => body).sort();
+      expect(bodies).toEqual(["a", "b", "c", "d", "e"].map((letter) => letter.repeat(bytes)));
+    },
+  );
+
   test("gate transfers 8 MiB in each direction over HTTP/2", async () => {
     await openWith((req, res) => void req.pipe(res));
     const body = Buffer.alloc(8 * 1024 * 1024, "0123456789");

@@ -104,10 +104,10 @@ export class RequestBody implements BodyReceiver {
       return;
     }
     this.#buffered.add(bytes);
-    if (this.#isSmall) return;
+    // A body that arrived completely in one read is passed on as one buffer, in `onEnd`, which a pause would delay.
+    if (this.#isSmall || isLast) return;
     if (this.#buffered.bytes > PAUSED_BYTES) this.#stopReading();
-    // A body that arrived completely in one read is passed on as one buffer.
-    if (this.#onThere !== undefined && !isLast) this.#handOver(this);
+    if (this.#onThere !== undefined) this.#handOver(this);
   }
 
   onEnd(): void {
