@@ -233,8 +233,9 @@ export async function openKubernetesWorld(): Promise<
     apply: async (manifest) => void (await manifests.apply(manifest)),
     remove: manifests.remove,
     status: manifests.status,
-    close: async () => {
-      await operator.close();
+    async close(this: World) {
+      // A test may have replaced the operator.
+      await this.operator.close();
       await store.close();
       await manifests.close();
       await Promise.all([namespace.drop(), other.drop()]);
