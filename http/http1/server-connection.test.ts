@@ -303,10 +303,10 @@ describe("a body whose last bytes its receiver pauses", () => {
     await waitFor("the second response", () => text().endsWith("/2 200000"));
   });
 
-  test("server connection reads 128 KiB of a body while nobody wants it", async () => {
+  test("server connection reads at most 128 KiB of a body that its receiver has paused", async () => {
     let chunks = 0;
     await open((exchange) => {
-      // As after a decision that took some time.
+      // The first bytes arrive before the receiver.
       const onChunk = () => {
         chunks += 1;
         exchange.pause();

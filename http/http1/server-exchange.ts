@@ -143,8 +143,8 @@ export interface ExchangeOwner {
   detach(): Buffer;
 }
 
-/** Maximum body bytes that are buffered before a receiver reads them. */
-const EARLY_BYTES_MAX = 16 * 1024;
+/** Number of buffered bytes at which an unread body pauses, so that a large body pauses after its first read. */
+export const EARLY_BYTES_MAX = 16 * 1024;
 /** Maximum content length that is joined with the head into one string. Joining copies the bytes but saves a write. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 

@@ -258,7 +258,7 @@ describe("a response", () => {
     expect(stream.rstCode).toBe(0);
   });
 
-  // Client and gate send and receive each of them within one turn of the event loop; 65,535 bytes are a complete window.
+  // Up to 65,535 bytes, the initial window of a stream, a body may arrive complete in one turn of the event loop.
   test.each([1, 16_384, 16_385, 40_000, 65_535, 65_536])(
     "gate forwards a complete HTTP/2 upload of %i bytes",
     async (bytes) => {

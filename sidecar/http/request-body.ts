@@ -1,7 +1,6 @@
 import { ChunkBuffer } from "../../http/http1/chunk-buffer.ts";
-import type { BodyReceiver, ServerExchange } from "../../http/http1/server-exchange.ts";
+import { type BodyReceiver, EARLY_BYTES_MAX, type ServerExchange } from "../../http/http1/server-exchange.ts";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
-
 import type { ReadScheduler } from "./read-scheduler.ts";
 
 /*
@@ -32,9 +31,7 @@ export interface BodySink {
   end(): void;
 }
 
-/** Number of buffered bytes at which a body pauses while it waits for a slot, so that a large body pauses after its first read. */
-const PAUSED_BYTES = 16 * 1024;
-/** Size of one read: about what is buffered of a body that waits for a slot. Node reads as much again into a paused socket. */
+/** Body bytes that a request buffers while it waits for a slot: one read. Node reads as much again into a paused socket. */
 export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
@@ -106,7 +103,7 @@ export class RequestBody implements BodyReceiver {
     this.#buffered.add(bytes);
     // A body that arrived completely in one read is passed on as one buffer, in `onEnd`, which a pause would delay.
     if (this.#isSmall || isLast) return;
-    if (this.#buffered.bytes > PAUSED_BYTES) this.#stopReading();
+    if (this.#buffered.bytes > EARLY_BYTES_MAX) this.#stopReading();
     if (this.#onThere !== undefined) this.#handOver(this);
   }
 
