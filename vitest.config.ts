@@ -65,7 +65,7 @@ export default defineConfig({
       // The test files of a worker share a browser. Each file has its own server and database.
       onRealParts("dashboard", { ...LONG, isolate: false }),
       onRealParts("system", { ...LONG, isolate: false }),
-      onRealParts("timed", { ...LONG, maxWorkers: 3, sequence: { groupOrder: 2 } }),
+      onRealParts("timed", { ...LONG, maxWorkers: 4, sequence: { groupOrder: 2 } }),
     ],
   },
 });

@@ -7,21 +7,20 @@ const recorded: Readonly<Record<string, number>> = seconds;
 
 /**
  * Runs one project after another, because a worker with its modules and its browser is used again only if the next file is of its project.
- * The project with the longest file comes first, and in each the longest file, so that no worker is idle while another runs a file of minutes.
- * record-durations.ts wrote the durations; a file without one is short.
+ * The project whose files take longest on average comes first, and in each the longest file, so that at the end no worker is idle while
+ * another runs a long file. record-durations.ts wrote the durations; a file without one is short.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const durationOf = ({ moduleId }: TestSpecification): number => recorded[relative(ROOT, moduleId)] ?? 0;
-    const longest = new Map<string, number>();
-    for (const file of files) {
-      const { name } = file.project;
-      longest.set(name, Math.max(longest.get(name) ?? 0, durationOf(file)));
+    const averages = new Map<string, number>();
+    for (const [name, ofProject] of Map.groupBy(files, ({ project }) => project.name)) {
+      averages.set(name, ofProject.reduce((sum, file) => sum + durationOf(file), 0) / ofProject.length);
     }
-    const longestIn = ({ project }: TestSpecification): number => longest.get(project.name) ?? 0;
+    const averageOf = ({ project }: TestSpecification): number => averages.get(project.name) ?? 0;
     return files.toSorted(
       (one, other) =>
-        longestIn(other) - longestIn(one) ||
+        averageOf(other) - averageOf(one) ||
         one.project.name.localeCompare(other.project.name) ||
         durationOf(other) - durationOf(one),
     );

@@ -47,7 +47,7 @@ const INSTALLERS = [
 
 const KUBERNETES = "test/harness/kubernetes.ts";
 
-/** Files that start whole processes and measure time. They run after all others, three at a time, because they mostly wait. */
+/** Files that start whole processes and measure time. They run after all others, four at a time, because they mostly wait. */
 export const TIMED = [
   "edge/redis/script-cost.test.ts",
   "test/faults/control-plane-unavailable.test.ts",
