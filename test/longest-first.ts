@@ -7,8 +7,8 @@ const recorded: Readonly<Record<string, number>> = seconds;
 
 /**
  * Runs one project after another, because a worker with its modules and its browser is used again only if the next file is of its project.
- * The project whose files take longest on average comes first, and in each the longest file, so that at the end no worker is idle while
- * another runs a long file. record-durations.ts wrote the durations; a file without one is short.
+ * The project whose files take longest on average comes first, and within a project its longest file. So the last files are short, and no
+ * worker is idle while another runs a long one. record-durations.ts writes the durations; a file without a duration counts as short.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -306,11 +306,11 @@ describe("a body whose last bytes its receiver pauses", () => {
   test("server connection reads at most 128 KiB of a body that its receiver has paused", async () => {
     let chunks = 0;
     await open((exchange) => {
-      // The first bytes arrive before the receiver.
       const onChunk = () => {
         chunks += 1;
         exchange.pause();
       };
+      // The first bytes arrive before the receiver is attached.
       setTimeout(() => exchange.read({ onChunk, onEnd: () => undefined }), 100);
     });
     const { socket } = opened.dial(upload("/1", 4_000_000));

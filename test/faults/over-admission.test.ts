@@ -80,8 +80,8 @@ async function startGates(policy: CompiledPolicy, pods = PODS): Promise<string[]
 }
 
 /**
- * Returns the first of the keys for which Redis counts a request of each gate, and `more` of the first gate. A starved gate counts a request
- * itself.
+ * Sends a request to each gate, and `more` to the first, with one key after another. Returns the first key of which Redis has counted all
+ * requests, because a starved gate counts a request itself.
  */
 async function countedKey(keys: readonly string[], more = 0): Promise<string> {
   const requested = [...gates, ...Array<SidecarProcess>(more).fill(gates[0] as SidecarProcess)];

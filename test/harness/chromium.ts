@@ -24,7 +24,7 @@ export async function findChromium(): Promise<string> {
 /** Starts a headless browser. Throws `MissingPart` if it is unavailable. */
 export async function startChromium(): Promise<Browser> {
   const executablePath = await findChromium();
-  // The optimizing compilers take an eighth of the browser's CPU time, because a test shows a page for seconds.
+  // V8's optimizing compilers would take an eighth of the browser's CPU time. A test shows a page too briefly to profit from them.
   const args = ["--disable-dev-shm-usage", "--js-flags=--no-opt --no-maglev"];
   // The Chromium sandbox does not run as root.
   if (process.getuid?.() === 0) args.push("--no-sandbox");
