@@ -30,7 +30,7 @@ METHODS = ["GET"]
 
 
 def bound():
-    listener = socket.socket()
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     return listener
