@@ -69,7 +69,9 @@ export async function startEmbeddedPostgres(options: {
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
-    const auth = options.plainPasswords === true ? "password" : "scram-sha-256";
+    // Postgres checks a plain password against a SCRAM secret, so a secret of one iteration saves 2 ms per connection.
+    const auth =
+      options.plainPasswords === true ? ["--auth=password", "--set=scram_iterations=1"] : ["--auth=scram-sha-256"];
     initialise({ bin, cluster, secretFile, auth, runAs });
   }
   await stopLeftover(cluster);
@@ -129,12 +131,12 @@ function initialise(options: {
   bin: string;
   cluster: string;
   secretFile: string;
-  auth: string;
+  auth: readonly string[];
   runAs: RunAs | undefined;
 }): void {
   const args = [
     `--pgdata=${options.cluster}`,
-    `--auth=${options.auth}`,
+    ...options.auth,
     "--username=postgres",
     `--pwfile=${options.secretFile}`,
   ];
