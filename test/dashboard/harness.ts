@@ -194,20 +194,21 @@ export function dashboardTest(setting: DashboardSetting = {}) {
     ],
     open: async ({ dashboard, faults, kept, own, task, timeZone }, use) => {
       await use(async (path, { role = "admin", roleIn, width = 1280, height = 800, colorScheme = "light" } = {}) => {
-        const context = own.context ?? (await kept.context(timeZone, faults.report));
+        const context = own.context ?? (await kept.context(timeZone));
         await signIn(dashboard, context, { role, where: roleIn ?? (role === "admin" ? "*" : "default") });
         const page = own.context === undefined ? await kept.page() : await context.newPage();
         page.setDefaultTimeout(TIMEOUT_MS);
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-        await page.goto(`${dashboard.url}/dashboard${path}`);
+        const address = `${dashboard.url}/dashboard${path}`;
+        await (own.context === undefined ? kept.goto(page, address, faults.report) : page.goto(address));
         await page.locator("main h1").first().waitFor();
         return page;
       });
       if (own.context !== undefined) return;
       faults.close();
       if (hasFailed(task)) {
-        await showPages(await kept.context(timeZone, faults.report));
+        await showPages(await kept.context(timeZone));
         await kept.close();
       } else await kept.reset();
     },

@@ -23,9 +23,13 @@ describe("one after the other", () => {
     await first.route("**/v2/**", (route) => route.abort());
     first.on("dialog", (dialog) => void dialog.accept("answered"));
     await first.emulateMedia({ media: "print" });
+    faults.expect(/said after the test/);
     await first.evaluate(() => {
-      localStorage.setItem("left", "behind");
-      sessionStorage.setItem("left", "behind");
+      setInterval(() => {
+        localStorage.setItem("left", "behind");
+        sessionStorage.setItem("left", "behind");
+        console.error("said after the test");
+      }, 1);
     });
   });
 

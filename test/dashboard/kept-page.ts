@@ -1,9 +1,12 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { newWatchedContext } from "./faults.ts";
 
+type Report = (fault: string) => void;
+
 /**
  * A page for the tests of a file, one after the other. Loading the app where it was loaded before takes a third of the CPU time of a new page
- * (0.19 against 0.55 s), because its scripts are compiled and cached.
+ * (0.19 against 0.55 s), because its scripts are compiled and cached. The page of one test therefore stays until the next test opens another
+ * address in it.
  */
 export class KeptPage {
   readonly #dashboard: { readonly browser: Browser; readonly url: string };
@@ -11,22 +14,21 @@ export class KeptPage {
   #context: BrowserContext | undefined;
   #page: Page | undefined;
   #isTaken = false;
-  #report: (fault: string) => void = () => undefined;
+  /** Receives the faults of all pages of the context. */
+  #report: Report = () => undefined;
 
   constructor(dashboard: { readonly browser: Browser; readonly url: string }) {
     this.#dashboard = dashboard;
   }
 
-  /** Returns the context for one test. `report` is called with each fault of its pages. */
-  async context(timeZone: string, report: (fault: string) => void): Promise<BrowserContext> {
+  async context(timeZone: string): Promise<BrowserContext> {
     if (this.#timeZone !== timeZone) await this.close();
     this.#timeZone = timeZone;
-    this.#report = report;
     this.#context ??= await newWatchedContext(this.#dashboard, timeZone, (fault) => this.#report(fault));
     return this.#context;
   }
 
-  /** The kept page, and new ones while the test has it. */
+  /** Returns the kept page, and new pages while the test has it. */
   async page(): Promise<Page> {
     const context = this.#context;
     if (context === undefined) throw new Error("a page comes after its context");
@@ -36,7 +38,22 @@ export class KeptPage {
     return this.#page;
   }
 
-  /** Leaves nothing of a test: no route, cookie or stored value, and no other page. */
+  /** Opens an address in such a page. From then on, `report` is called with each fault of the test's pages. */
+  async goto(page: Page, address: string, report: Report): Promise<void> {
+    if (page !== this.#page) return void (await page.goto(address));
+    // The page of the last test may cause faults and store values until the browser leaves it.
+    page.once("framenavigated", () => {
+      this.#report = report;
+    });
+    const clearing = await page.addInitScript(() => {
+      localStorage.clear();
+      sessionStorage.clear();
+    });
+    await page.goto(address);
+    await clearing.dispose();
+  }
+
+  /** Leaves no route, cookie or other page of a test. */
   async reset(): Promise<void> {
     this.#isTaken = false;
     const page = this.#page;
@@ -45,16 +62,10 @@ export class KeptPage {
       for (const other of this.#context.pages()) if (other !== page) await other.close();
       await page.unrouteAll({ behavior: "ignoreErrors" });
       page.removeAllListeners("dialog");
-      // A page of the same origin without the app.
-      await page.goto(`${this.#dashboard.url}/livez`);
-      await page.evaluate(() => {
-        localStorage.clear();
-        sessionStorage.clear();
-      });
       await page.emulateMedia({ media: null });
       await this.#context.clearCookies();
     } catch {
-      // Such as a page that hangs, or a server that the test stopped.
+      // Such as a page that crashed.
       await this.close();
     }
   }
