@@ -100,9 +100,9 @@ export async function startEmbeddedPostgres(options: {
     runAs: options.temporary === true ? undefined : runAs,
   });
   // Kills Postgres if this process exits without a shutdown because of an exception. After SIGQUIT, Postgres recovers at its next start.
-  const killOnExit2 = () => child.kill("SIGQUIT");
-  process.once("exit", killOnExit2);
-  void exited.then(() => process.removeListener("exit", killOnExit2));
+  const quit = () => child.kill("SIGQUIT");
+  process.once("exit", quit);
+  void exited.then(() => process.removeListener("exit", quit));
   const password = readFileSync(secretFile, "utf8");
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
