@@ -37,9 +37,9 @@ export async function insertEventLines(
 }
 
 /*
- * Statement that stores events. Parameters: $1 events, $2 workspace, $3 and $4 the accepted time range. Writers choose event ids, so an id
- * is stored with the workspace as prefix and cannot collide with ids of another workspace. Indexed columns have a length limit. Events are
- * inserted in the order of their ids, and rows of keys are locked in the order of key ids, so that concurrent statements do not deadlock.
+ * Statement that stores events. Parameters: $1 events, $2 workspace, $3 and $4 the accepted time range. Indexed columns have a length limit.
+ * Events are inserted in the order of the primary key, and rows of keys are locked in the order of key ids, so that concurrent statements do
+ * not deadlock.
  */
 const INSERT = `
   with e as materialized (
@@ -66,13 +66,13 @@ const INSERT = `
   ), verified as (
     insert into verification_events (day, id, request_id, time, workspace_id, key_space_id, api_id, key_id, identity_id,
                                      external_id, outcome, tags, source, app_id, region, spent_credits, latency_ms)
-    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, $2 || '/' || id, "requestId", "timeMs", "workspaceId",
+    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, id, "requestId", "timeMs", "workspaceId",
            "keySpaceId", "apiId", "keyId", coalesce("identityId", ''), coalesce("externalId", ''), outcome, tags, source,
            coalesce("appId", ''), region, "spentCredits", "latencyMs"
       from e
      where kind = 'verification' and "timeMs" > $3 and "timeMs" < $4
-     order by e.id
-        on conflict (day, id) do nothing
+     order by e."timeMs", e.id
+        on conflict (workspace_id, time, id, day) do nothing
     returning time, spent_credits, key_space_id, key_id, identity_id, external_id, outcome, source, app_id, tags
   ), verifications as materialized (
     select timestamp 'epoch' + v.time / 60000 * interval '1 minute' as time,
@@ -85,12 +85,12 @@ const INSERT = `
   ), limited as (
     insert into ratelimit_events (day, id, request_id, time, workspace_id, namespace_id, identifier, passed, latency_ms,
                                   override_id, max_count, remaining, reset_at, cost)
-    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, $2 || '/' || id, "requestId", "timeMs", "workspaceId",
+    select (to_timestamp("timeMs" / 1000.0) at time zone 'UTC')::date, id, "requestId", "timeMs", "workspaceId",
            "namespaceId", identifier, passed, "latencyMs", coalesce("overrideId", ''), "limit", remaining, "resetMs", cost
       from e
      where kind = 'ratelimit' and "timeMs" > $3 and "timeMs" < $4
-     order by e.id
-        on conflict (day, id) do nothing
+     order by e."timeMs", e.id
+        on conflict (workspace_id, time, id, day) do nothing
     returning time, namespace_id, identifier, passed, cost
   ), ratelimits as materialized (
     select timestamp 'epoch' + l.time / 60000 * interval '1 minute' as time,

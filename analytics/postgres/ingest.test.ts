@@ -52,16 +52,13 @@ const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEven
 const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent =>
   aRatelimitEvent({ timeMs: NOW_MS, ...given });
 
-/** Stored ids have the workspace as prefix. */
-const storedId = ({ workspaceId, id }: UsageEvent): string => `${workspaceId}/${id}`;
-
 async function stored(events: readonly UsageEvent[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from verification_events where id = any($1)
       union all select id from ratelimit_events where id = any($1) order by id`,
-    [events.map(storedId)],
+    [events.map(({ id }) => id)],
   );
-  return rows.map(({ id }) => id.slice(id.indexOf("/") + 1));
+  return rows.map(({ id }) => id);
 }
 
 async function lastUsed(keyId: string): Promise<number | null> {
@@ -101,11 +98,11 @@ describe.each([
         latencyMs: 1.25,
       });
       await ingest([event]);
-      const { rows } = await db.query("select * from verification_events where id = $1", [storedId(event)]);
+      const { rows } = await db.query("select * from verification_events where id = $1", [event.id]);
       expect(rows).toEqual([
         {
           day: "2042-06-15",
-          id: storedId(event),
+          id: event.id,
           request_id: "req_1",
           time: NOW_MS,
           workspace_id: "ws_a",
@@ -125,7 +122,7 @@ describe.each([
       ]);
       const limited = aRatelimit({ overrideId: "rlor_1", passed: false, remaining: 0, cost: 3 });
       await ingest([limited]);
-      const limits = await db.query("select * from ratelimit_events where id = $1", [storedId(limited)]);
+      const limits = await db.query("select * from ratelimit_events where id = $1", [limited.id]);
       expect(limits.rows).toMatchObject([
         { day: "2042-06-15", override_id: "rlor_1", passed: false, max_count: 10, remaining: 0, cost: 3 },
       ]);

@@ -97,7 +97,7 @@ class Plain {
     const tagged = arrayOf(tags);
     const field = (text: string) => this.#field(text);
     this.#verifications +=
-      `${dayOf(timeMs)}\t${this.#workspaceId}/${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(keySpaceId)}\t` +
+      `${dayOf(timeMs)}\t${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(keySpaceId)}\t` +
       `${field(apiId)}\t${field(keyId)}\t${field(identityId)}\t${field(externalId)}\t${field(outcome)}\t` +
       `${field(tagged)}\t${source}\t${field(appId)}\t${field(region)}\t${spentCredits}\t${latencyMs}\n`;
     this.#events += 1;
@@ -127,7 +127,7 @@ class Plain {
     if (!(isCount(limit) && isCount(remaining) && isCount(resetMs) && isCount(cost))) return false;
     const field = (text: string) => this.#field(text);
     this.#ratelimits +=
-      `${dayOf(timeMs)}\t${this.#workspaceId}/${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(namespaceId)}\t` +
+      `${dayOf(timeMs)}\t${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(namespaceId)}\t` +
       `${field(identifier)}\t${passed}\t${latencyMs}\t${field(overrideId)}\t${limit}\t${remaining}\t${resetMs}\t${cost}\n`;
     this.#events += 1;
 

@@ -235,8 +235,8 @@ describe("the visible rows of a query", () => {
   });
 
   test.each([
-    ["key_verifications_v1", "time >= 2287612800000 and time < 2287616400000", /_workspace_id_time_idx/],
-    ["ratelimits_v1", "time >= 2287612800000 and time < 2287616400000", /_workspace_id_time_idx/],
+    ["key_verifications_v1", "time >= 2287612800000 and time < 2287616400000", /_pkey/],
+    ["ratelimits_v1", "time >= 2287612800000 and time < 2287616400000", /_pkey/],
     ["key_verifications_per_minute_v1", "time >= timestamp '2042-06-15' and time < timestamp '2042-06-16'", /_pkey/],
     ["ratelimits_per_day_v1", "time >= date '2042-06-29' and time < date '2042-06-30'", /_pkey/],
   ])("analytics query uses caller and view time bounds in the index of %s", async (view, bounds, index) => {

@@ -34,7 +34,7 @@ const counts = (of: AnalyticsOf): StoredTable[] =>
     fill: FILL_OF[bucket],
   }));
 
-const EVENTS = { partition: "day", key: "day, id", fill: 100 } as const;
+const EVENTS = { partition: "day", key: "workspace_id, time, id, day", fill: 100 } as const;
 
 export const STORED_TABLES: readonly StoredTable[] = [
   { of: "verifications", bucket: undefined, name: "verification_events", ...EVENTS },

@@ -61,7 +61,7 @@ beforeEach(async () => {
 });
 
 async function isStored(id: string): Promise<boolean> {
-  const { rowCount } = await db.query("select from verification_events where split_part(id, '/', 2) = $1", [id]);
+  const { rowCount } = await db.query("select from verification_events where id = $1", [id]);
   return rowCount === 1;
 }
 

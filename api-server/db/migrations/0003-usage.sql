@@ -1,4 +1,5 @@
--- Usage events, with one partition per day, so that retention drops whole partitions. `day` is the UTC date of `time`.
+-- Usage events, with one partition per day, so that retention drops whole partitions. `day` is the UTC date of `time`. The primary key begins
+-- with the time, because event ids are random: new rows then go to one end of the index, which queries by time use as well.
 create table verification_events (
   day           date not null,
   id            text not null,
@@ -18,9 +19,8 @@ create table verification_events (
   region        text not null default '',
   spent_credits bigint not null default 0,
   latency_ms    double precision not null default 0,
-  primary key (day, id)
+  primary key (workspace_id, time, id, day)
 ) partition by range (day);
-create index verification_events_by_time on verification_events (workspace_id, time);
 
 create table ratelimit_events (
   day          date not null,
@@ -37,9 +37,8 @@ create table ratelimit_events (
   remaining    bigint not null,
   reset_at     bigint not null,
   cost         bigint not null,
-  primary key (day, id)
+  primary key (workspace_id, time, id, day)
 ) partition by range (day);
-create index ratelimit_events_by_time on ratelimit_events (workspace_id, time);
 
 -- Event counts per minute, hour, day and month (UTC). `dims` is the first half of the SHA-256 over all columns that distinguish rows of one
 -- bucket, because pods write these values and they may be longer than an index allows. `tags` is sorted.
