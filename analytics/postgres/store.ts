@@ -27,7 +27,7 @@ export interface PostgresAnalyticsOptions {
   readonly log: Logger;
   readonly metrics: Registry;
   /**
-   * Whether this process formats rows for COPY, which is faster in Postgres but takes ten times the CPU time here. Use this only in a
+   * Whether this process formats rows for COPY, which is faster in Postgres but takes four times the CPU time here. Use this only in a
    * process that serves no requests.
    */
   readonly copies?: boolean;
