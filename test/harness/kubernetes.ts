@@ -71,7 +71,8 @@ async function withObjects<T>(
 function kubectlFor(kubeconfigPath: string, kubectlPath: string): TestKubernetes["kubectl"] {
   return async (args, stdin) => {
     const child = spawn(kubectlPath, args, {
-      env: { ...process.env, KUBECONFIG: kubeconfigPath },
+      // Without a garbage collection, a short command takes a fifth less CPU time.
+      env: { ...process.env, GOGC: "off", KUBECONFIG: kubeconfigPath },
       stdio: ["pipe", "pipe", "pipe"],
     });
     const exitCode = new Promise<number>((resolve, reject) => {
