@@ -10,6 +10,7 @@ import { insertWorkspace } from "../../api-server/db/workspaces.ts";
 import { EventLines } from "../../edge/events/schema.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { createPool } from "../../postgres/pool.ts";
+import { waitFor } from "../harness/wait.ts";
 import { sendLoad } from "./generator.ts";
 import { cpuMicros, median } from "./measure.ts";
 import { CONNECTIONS, type Figure, type Section, timed } from "./section.ts";
@@ -140,13 +141,15 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
         if (backlog) await addToStream(redis, of, AHEAD);
         const [before, storedBefore] = [cpuMicros(server.pid), await countStored(db)];
         const { requests, requestsPerSecond } = await sendLoad(load(server));
-        const storedNow = await countStored(db);
+        const [used, storedNow] = [cpuMicros(server.pid) - before, await countStored(db)];
         if (backlog && (await redis.xlen(new RedisKeys().events(of.workspaceId))) === 0) {
           progress(`ingestBeside: the backlog of "${name}" was too short`);
         }
+        // A process that is stopped within a transaction would keep its locks.
+        if (backlog) await untilIdle({ redis, db, workspaceId: of.workspaceId });
         if (round === 0) continue;
         stored.get(name)?.push((1000 * (storedNow - storedBefore)) / durationMs);
-        cpu.get(name)?.push((cpuMicros(server.pid) - before) / requests);
+        cpu.get(name)?.push(used / requests);
         rate.get(name)?.push(requestsPerSecond);
       }
     }
@@ -183,6 +186,13 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
 /** Gives all threads the priority of `nice -n 19`, because on Linux each thread has its own. */
 function lowerPriority(pid: number): void {
   for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), constants.priority.PRIORITY_LOW);
+}
+
+async function untilIdle({ redis, db, workspaceId }: { redis: Redis; db: Pool; workspaceId: string }): Promise<void> {
+  const stream = new RedisKeys().events(workspaceId);
+  const isIdle = async () =>
+    (await redis.xlen(stream)) === 0 && (await db.query("select from rollup_queue limit 1")).rowCount === 0;
+  await waitFor("all events to be stored and rolled up", isIdle, { deadlineMs: 60_000 });
 }
 
 async function countStored(db: Pool): Promise<number> {
