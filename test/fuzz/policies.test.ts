@@ -13,7 +13,8 @@ import { aPolicy, aRule } from "../harness/gate.ts";
 
 const RUNS = 4_000;
 
-const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+// Half of the values are absent. With more of them, few rules would match a request.
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 1 });
 const name = fc.constantFrom("a", "ab", "Admin");
 const pathOf = (segment: fc.Arbitrary<string>) =>
   fc.array(segment, { minLength: 1, maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
@@ -149,8 +150,8 @@ test("gate applies the same rule to generated requests as the reference matcher,
     ),
     { numRuns: RUNS },
   );
-  // Proves that the generated requests reach every outcome. The rarest, `key p`, is expected 13 times.
-  for (const outcome of ["rejected", "Anonymous", "Deny", "key ", "key p"]) {
-    expect(seen.get(outcome), outcome).toBeGreaterThan(0);
+  // Proves that the generated requests reach every outcome.
+  for (const outcome of ["rejected", "Anonymous", "Deny", "key ", "key p", "key q"]) {
+    expect(seen.get(outcome), outcome).toBeGreaterThan(RUNS / 500);
   }
 });
