@@ -61,6 +61,7 @@ export async function startRouters(paths: readonly string[]): Promise<Routers> {
   return {
     all: [...programs.flatMap(({ routers }) => routers), { name: "nginx", port: nginx.port }],
     close: async () => {
+      agent.destroy();
       await Promise.all([...programs, nginx].map(({ close }) => close()));
     },
   };
@@ -92,19 +93,23 @@ http {
 // A connection for each request would take twice the time.
 const agent = new Agent({ keepAlive: true });
 
-/** Sends a GET for the bytes of a target. Returns the response; undefined: none within ten seconds. */
+/** Sends a GET for the bytes of a target. Throws if no response arrives within ten seconds. */
 export async function get(
   port: number,
   target: string,
   headers: Readonly<Record<string, string>> = {},
-): Promise<{ status: number; headers: IncomingHttpHeaders; body: string } | undefined> {
-  const sent = request({ host: "127.0.0.1", port, path: target, headers, agent, signal: AbortSignal.timeout(10_000) });
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: string }> {
+  const sent = request({
+    ...{ host: "127.0.0.1", port, path: target, headers: { ...headers, host: "a" } },
+    ...{ agent, signal: AbortSignal.timeout(10_000) },
+  });
   try {
     sent.end();
     const [response] = (await once(sent, "response")) as [IncomingMessage];
     return { status: response.statusCode ?? 0, headers: response.headers, body: await text(response) };
-  } catch {
-    // The server may have closed the connection while it was idle.
-    return sent.reusedSocket ? get(port, target, headers) : undefined;
+  } catch (cause) {
+    // The server may have closed an idle connection just before the request.
+    if (sent.reusedSocket && (cause as NodeJS.ErrnoException).code === "ECONNRESET") return get(port, target, headers);
+    throw new Error(`no response to ${JSON.stringify(target)} from port ${port}`, { cause });
   }
 }
