@@ -200,8 +200,7 @@ export function dashboardTest(setting: DashboardSetting = {}) {
         page.setDefaultTimeout(TIMEOUT_MS);
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-        const address = `${dashboard.url}/dashboard${path}`;
-        await (own.context === undefined ? kept.goto(page, address, faults.report) : page.goto(address));
+        await kept.goto(page, `${dashboard.url}/dashboard${path}`, faults.report);
         await page.locator("main h1").first().waitFor();
         return page;
       });

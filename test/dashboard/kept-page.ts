@@ -14,7 +14,7 @@ export class KeptPage {
   #context: BrowserContext | undefined;
   #page: Page | undefined;
   #isTaken = false;
-  /** Receives the faults of all pages of the context. */
+  /** Called with each fault of the pages of the context. */
   #report: Report = () => undefined;
 
   constructor(dashboard: { readonly browser: Browser; readonly url: string }) {
@@ -38,7 +38,7 @@ export class KeptPage {
     return this.#page;
   }
 
-  /** Opens an address in such a page. From then on, `report` is called with each fault of the test's pages. */
+  /** Opens an address in a page of a test. In the kept page, faults are reported to `report` from then on. */
   async goto(page: Page, address: string, report: Report): Promise<void> {
     if (page !== this.#page) return void (await page.goto(address));
     // The page of the last test may cause faults and store values until the browser leaves it.
@@ -53,7 +53,7 @@ export class KeptPage {
     await clearing.dispose();
   }
 
-  /** Leaves no route, cookie or other page of a test. */
+  /** Removes the routes, the cookies and the other pages of a test. */
   async reset(): Promise<void> {
     this.#isTaken = false;
     const page = this.#page;
@@ -65,7 +65,7 @@ export class KeptPage {
       await page.emulateMedia({ media: null });
       await this.#context.clearCookies();
     } catch {
-      // Such as a page that crashed.
+      // For example, the page has crashed.
       await this.close();
     }
   }
