@@ -117,6 +117,7 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
     lowerPriority(own.pid);
     const ingesting = await stack.startApiServer();
     const of = { workspaceId: stack.workspaceId, apiId, keys: KEYS };
+    const stream = new RedisKeys().events(of.workspaceId);
     const load = ({ url }: Running) => ({
       url: `${url}/v2/keys.verifyKey`,
       method: "POST" as const,
@@ -142,11 +143,13 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
         const [before, storedBefore] = [cpuMicros(server.pid), await countStored(db)];
         const { requests, requestsPerSecond } = await sendLoad(load(server));
         const [used, storedNow] = [cpuMicros(server.pid) - before, await countStored(db)];
-        if (backlog && (await redis.xlen(new RedisKeys().events(of.workspaceId))) === 0) {
-          progress(`ingestBeside: the backlog of "${name}" was too short`);
+        if (backlog) {
+          if ((await redis.xlen(stream)) === 0) progress(`ingestBeside: the backlog of "${name}" was too short`);
+          // If a process were stopped within a transaction, it would keep its locks.
+          const isIdle = async () =>
+            (await redis.xlen(stream)) === 0 && (await db.query("select from rollup_queue limit 1")).rowCount === 0;
+          await waitFor("all events to be stored and rolled up", isIdle, { deadlineMs: 60_000 });
         }
-        // A process that is stopped within a transaction would keep its locks.
-        if (backlog) await untilIdle({ redis, db, workspaceId: of.workspaceId });
         if (round === 0) continue;
         stored.get(name)?.push((1000 * (storedNow - storedBefore)) / durationMs);
         cpu.get(name)?.push(used / requests);
@@ -186,13 +189,6 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
 /** Gives all threads the priority of `nice -n 19`, because on Linux each thread has its own. */
 function lowerPriority(pid: number): void {
   for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), constants.priority.PRIORITY_LOW);
-}
-
-async function untilIdle({ redis, db, workspaceId }: { redis: Redis; db: Pool; workspaceId: string }): Promise<void> {
-  const stream = new RedisKeys().events(workspaceId);
-  const isIdle = async () =>
-    (await redis.xlen(stream)) === 0 && (await db.query("select from rollup_queue limit 1")).rowCount === 0;
-  await waitFor("all events to be stored and rolled up", isIdle, { deadlineMs: 60_000 });
 }
 
 async function countStored(db: Pool): Promise<number> {
