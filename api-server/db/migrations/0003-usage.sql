@@ -1,5 +1,5 @@
--- Usage events, with one partition per day, so that retention drops whole partitions. `day` is the UTC date of `time`. The primary key begins
--- with the time, because event ids are random: new rows then go to one end of the index, which queries by time use as well.
+-- Usage events, with one partition per day, so that retention drops whole partitions. `day` is the UTC date of `time`. Event ids are random, so
+-- they follow the time in the primary key: new events of a workspace are then neighbors in the index, which queries by time use as well.
 create table verification_events (
   day           date not null,
   id            text not null,
