@@ -90,7 +90,7 @@ async function rowsStored(usage: Usage, table: string, where = "true"): Promise<
 }
 
 describe("v1, the hours of an API", () => {
-  test("v1 hourly usage plan reads each matching row of the totals once", async () => {
+  test("query plan of v1 hourly usage reads each matching row of the totals once", async () => {
     for (const usage of [large, small]) {
       const plan = await countPlan(usage);
       expect(partitionsRead(plan)).toEqual(partitionsOf(usage, "verification_totals_hour"));
@@ -99,7 +99,7 @@ describe("v1, the hours of an API", () => {
     }
   });
 
-  test("v1 hourly usage plan of one key uses its index", async () => {
+  test("query plan of v1 hourly usage for one key uses its index", async () => {
     const keyId = seededKeyId(large.apiId, 3);
     const plan = await countPlan(large, { keyIds: [keyId] });
     expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
@@ -111,7 +111,7 @@ describe("analytics SQL, the ten most used keys", () => {
   test.each([
     { of: "all requests", more: "", table: "verification_key_totals_day" },
     { of: "one outcome", more: " AND outcome = 'VALID'", table: "verification_counts_day" },
-  ])("analytics plan for the top keys of $of reads only the needed daily totals", async ({ more, table }) => {
+  ])("analytics query plan for the top keys of $of reads only the needed daily totals", async ({ more, table }) => {
     const [few, many] = [await queryPlan(small, topTen(small, more)), await queryPlan(large, topTen(large, more))];
     expect(partitionsRead(few)).toEqual(partitionsOf(small, table));
     expect(partitionsRead(many)).toEqual(partitionsOf(large, table));
@@ -120,7 +120,7 @@ describe("analytics SQL, the ten most used keys", () => {
     expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
   });
 
-  test("hourly analytics plan reads only the needed partitions", async () => {
+  test("hourly analytics query plan reads only the needed partitions", async () => {
     const plan = await queryPlan(large, `SELECT key_id, SUM(count) AS n ${between(large, "hour")} GROUP BY key_id`);
     expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
   });
@@ -139,9 +139,12 @@ describe("analytics SQL, the ten most used keys", () => {
   });
 });
 
-test.each(["DESC", "ASC"])("analytics plan reads the first 50 events by time %s from the index", async (direction) => {
-  const plan = await queryPlan(large, `SELECT * FROM key_verifications_v1 ORDER BY time ${direction} LIMIT 50`);
-  expect(plan.scans.filter(({ how }) => !/^Index Scan.* by .*_events_\d+_pkey$/.test(how))).toEqual([]);
-  // One of each partition, besides the fifty.
-  expect(rowsRead(plan)).toBeLessThanOrEqual(50 + plan.scans.length);
-});
+test.each(["DESC", "ASC"])(
+  "analytics query plan reads the first 50 events by time %s from the index",
+  async (direction) => {
+    const plan = await queryPlan(large, `SELECT * FROM key_verifications_v1 ORDER BY time ${direction} LIMIT 50`);
+    expect(plan.scans.filter(({ how }) => !/^Index Scan.* by .*_events_\d+_pkey$/.test(how))).toEqual([]);
+    // One of each partition, besides the fifty.
+    expect(rowsRead(plan)).toBeLessThanOrEqual(50 + plan.scans.length);
+  },
+);

@@ -189,7 +189,7 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
     for (const object of unseen) accepted.add(JSON.stringify(object));
   });
 
-  test("chart containers have a read-only root and memory limits, and no literal secrets", () => {
+  test("chart containers have a read-only root file system, memory limits and no literal secrets", () => {
     for (const { object, spec } of podSpecs(objects)) {
       for (const container of spec.containers) {
         expect(container.securityContext, object.metadata.name).toMatchObject({
@@ -459,7 +459,7 @@ describe("the webhook's certificate by cert-manager", () => {
   });
 });
 
-test("chart permits ApiKeys by a Role in each listed namespace only", async () => {
+test("chart permits ApiKeys only in listed namespaces, with a Role in each", async () => {
   const objects = await render(MATRIX["everything optional"] ?? {});
   const onSecrets = objects.filter(
     ({ kind, rules = [], metadata }) =>
@@ -477,7 +477,7 @@ test("chart permits ApiKeys by a Role in each listed namespace only", async () =
 });
 
 describe("the roles of users", () => {
-  test("aggregated ClusterRoles cover all Postern kinds without status", async () => {
+  test("aggregated ClusterRoles cover all Postern kinds but not their status", async () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {});
     const kinds = objects
       .filter(({ kind }) => kind === "CustomResourceDefinition")
@@ -557,7 +557,7 @@ describe("injection", () => {
       ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
     )?.spec.containers[0].args;
 
-  test("webhook configuration uses the operator Service name of its certificate", async () => {
+  test("webhook configuration uses the operator Service name that the certificate is issued for", async () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {}, "system");
     const args = argsOf(objects, "operator");
     const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === "postern-webhook");

@@ -48,7 +48,7 @@ async function kubectl(args: string[], stdin?: string): Promise<string> {
 const kubeconfig = (): Promise<string> =>
   kubeconfigWith(kubernetes, { user: { as: `system:serviceaccount:${OWN}:postern-operator` }, namespace: OWN });
 
-test("operator of two namespaces needs no cluster-wide permission and reaches no other namespace", async () => {
+test("operator limited to two namespaces needs no cluster-wide permission and reaches no other namespace", async () => {
   const values = {
     operator: { clusterName: "test" },
     database: { existingSecret: "db" },

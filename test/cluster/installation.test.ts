@@ -82,7 +82,7 @@ describe("install", () => {
 });
 
 describe("first policy", () => {
-  test("app requesting injection gets a gate that is unready without a policy", async () => {
+  test("app that requests injection gets a gate, which is unready without a policy", async () => {
     await cluster.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: shop } });
     await cluster.apply(
       programs(shop),
@@ -185,7 +185,7 @@ describe("pods of other kinds", () => {
 describe("changes", () => {
   const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
 
-  test("edited limit is enforced at every pod, and so is its reversal", async () => {
+  test("edited limit is enforced at every pod, and so is the restored one", async () => {
     await cluster.apply(policy(shop, { limit: 1 }));
     await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
     await cluster.apply(policy(shop));

@@ -206,7 +206,7 @@ describe("with a root key at the terminal", () => {
     expect(await ask("/orders", { headers: { ...given, [header ?? "apikey"]: `${scheme ?? ""}other` } })).toBe(401);
   });
 
-  test("explain guide diagnoses a rejected key by ids from the cluster", async () => {
+  test("explain guide diagnoses a rejected key with ids from the cluster", async () => {
     const { apply } = await open("guides/platform/rules.md");
     await apply("policy.yaml", "roles.yaml");
     await enforced();

@@ -71,7 +71,7 @@ test("every procedure of the published v1 client is served", () => {
   expect([...methodByPath.keys()].filter((path) => !served.has(path))).toEqual([]);
 });
 
-test("published v1 client covers every v1 procedure except listed ones", () => {
+test("published v1 client covers every v1 procedure except the listed ones", () => {
   const missing = v1Procedures.filter(({ path }) => !methodByPath.has(path));
   expect(missing.map(({ path }) => path).toSorted()).toEqual(NOT_IN_THE_CLIENT.toSorted());
 });
@@ -128,7 +128,7 @@ describe.each(called)("$path", ({ path, procedure, names: [service, method] }) =
     },
   );
 
-  test("published v1 client without a valid root key gets UNAUTHORIZED where required", async () => {
+  test("published v1 client without a valid root key gets UNAUTHORIZED where one is required", async () => {
     const { body } = await sampleCallsOf(`v1/${path}`).always(resources);
     const { result, error } = await call(body, "root_unknown");
     if (isOpen(procedure)) {

@@ -45,7 +45,7 @@ const serviceOf = (path: string): string => path.slice(0, path.indexOf("."));
 const inside = listProcedures().filter((path) => !(path in OUTSIDE || serviceOf(path) in OUTSIDE));
 const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
 
-test("every procedure of the published client is served except listed ones", () => {
+test("every procedure of the published client is served except the listed ones", () => {
   const served = new Set<string>(procedures.map(({ path }) => path));
   expect(inside.filter((path) => !served.has(path))).toEqual([]);
   const known = new Set(listProcedures().flatMap((path) => [path, serviceOf(path)]));

@@ -154,7 +154,7 @@ test("published client sets, increments and decrements credits, and sets null fo
   expect(await change("set", null)).toEqual({ remaining: null });
 });
 
-test("published client iterates each item once over pages", async () => {
+test("published client iterates over all pages and returns each item once", async () => {
   const { resources, rootKey } = await server.workspace();
   const { client } = makeClient(server.url, rootKey);
   const apiId = await resources.api();

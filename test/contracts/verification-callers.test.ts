@@ -94,14 +94,14 @@ class CallWithoutRootKey implements Verification {
 }
 
 describe("an API without a root key", () => {
-  test("API that needs no root key requires only an adapter, and counts like the other APIs", async () => {
+  test("API without a root key needs only an adapter, and verifies and counts like the other APIs", async () => {
     const codes: unknown[] = [];
     for (let i = 0; i < 3; i++) codes.push(await verify(parts, new CallWithoutRootKey({ key: KEY })));
     expect(codes).toMatchObject([{ code: "VALID" }, { code: "VALID" }, { code: "RATE_LIMITED" }]);
     expect(await verify(parts, new CallWithoutRootKey({ key: "another" }))).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  test("verification adapter may check the permission query after the key", async () => {
+  test("verification adapter can check the permission query after the key", async () => {
     const call = new CallWithoutRootKey({ key: KEY, query: "a AND" });
     await expect(Promise.resolve(verify(parts, call)).catch((error: Error) => error.name)).resolves.toBe(
       "QuerySyntaxError",

@@ -59,7 +59,7 @@ const factOf = async (page: Page, name: string): Promise<string | null> =>
     .textContent();
 
 describe("the page of an API", () => {
-  test("API page shows a hostile name, settings, keys, policies and usage of this API alone", async ({
+  test("API page shows settings, keys, policies and usage of only this API, and a hostile name as text", async ({
     dashboard,
     open,
   }) => {
@@ -166,7 +166,7 @@ describe("the page of an API", () => {
     }
   });
 
-  test("API page changes settings, shows the server's objection at its field, and unlocks a protected API", async ({
+  test("API page changes settings, shows a server error at its field, and unlocks a protected API", async ({
     dashboard,
     open,
     faults,

@@ -62,7 +62,7 @@ describe("APIs", () => {
     await page.getByRole("link", { name: "made too early" }).waitFor();
   });
 
-  test("dashboard leads from the deletion of a protected API to its settings", async ({ dashboard, open }) => {
+  test("dashboard links from the rejected deletion of a protected API to its settings", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
     await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);
     const page = await open("/apis?search=protected-api");

@@ -8,7 +8,7 @@ import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
 
-test("form dialog submits on Enter once, only when complete", async ({ context, open }) => {
+test("form dialog submits on Enter only when complete, and only once", async ({ context, open }) => {
   const names: unknown[] = [];
   const { promise: goOn, resolve: response } = Promise.withResolvers<void>();
   await context.route("**/v2/apis.createApi", async (route) => {
@@ -150,7 +150,7 @@ const isInSight = (element: Locator): Promise<boolean> =>
 
 const LAPTOP = { width: 1440, height: 900 };
 
-test("form shows the server's problem at its field, in sight, focused and in the words of the form", async ({
+test("form shows a server error in its own terms at the field, which it scrolls into view and focuses", async ({
   dashboard,
   open,
   faults,
@@ -178,7 +178,12 @@ test("form shows the server's problem at its field, in sight, focused and in the
   expect(await owner.getAttribute("aria-invalid")).toBeNull();
 });
 
-test("form shows an error of no field in sight, and focuses it", async ({ dashboard, open, context, faults }) => {
+test("form scrolls to an error that belongs to no field, and focuses it", async ({
+  dashboard,
+  open,
+  context,
+  faults,
+}) => {
   faults.expect(/\b503\b/);
   const { apiId } = await dashboard.call("apis.createApi", { name: "while away" });
   const page = await open(`/keys?api=${apiId}`, LAPTOP);
@@ -195,7 +200,7 @@ test("form shows an error of no field in sight, and focuses it", async ({ dashbo
   expect(await isInSight(summary.getByText("Postgres is away."))).toBe(true);
 });
 
-test("disabled button says its reason when pressed, and that of a form focuses the field", async ({ open }) => {
+test("disabled button explains itself when pressed, and in a form focuses the field", async ({ open }) => {
   const page = await open("/root-keys", LAPTOP);
   await page.getByRole("button", { name: "Create a root key" }).click();
   const dialog = page.getByRole("dialog");

@@ -7,7 +7,7 @@ import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
 
-test("home shows gates, traffic and the rule that rejects most", async ({ dashboard, open }) => {
+test("home shows gates, traffic and the rule that rejects most requests", async ({ dashboard, open }) => {
   const { sidecarUrl, call } = dashboard;
   const { apiId } = await call("apis.createApi", { name: "home <b>api</b>" });
   await call("keys.createKey", { apiId });
@@ -49,7 +49,7 @@ test("home shows the rejections of a policy whose rules cannot be read", async (
   await expect.poll(() => row.textContent(), { timeout: 30_000 }).toMatch(/^dev\/shop\/orders[1-9]\d*$/);
 });
 
-test("home shows the keys that expire next, and the list of all of them", async ({ dashboard, open }) => {
+test("home shows the keys that expire next, and links to the list of all of them", async ({ dashboard, open }) => {
   const { apiId } = await dashboard.call("apis.createApi", { name: "expiring <b>api</b>" });
   const page = await open("/");
   const panel = page.getByRole("region", { name: "Keys that expire soon" });
@@ -74,7 +74,7 @@ test("home shows the keys that expire next, and the list of all of them", async 
   await page.getByRole("heading", { name: "ends after 2 <i>" }).waitFor();
 });
 
-test("home says that usage is off instead of an error", async ({ dashboard, open }) => {
+test("home says that usage is off instead of showing an error", async ({ dashboard, open }) => {
   const { workspaceId } = await dashboard.call("admin.createWorkspace", { name: "without-usage" });
   await inDatabase(dashboard, "insert into analytics_settings (workspace_id, enabled) values ($1, false)", [
     workspaceId,

@@ -15,7 +15,7 @@ async function expectWatched(page: Page, faults: Faults): Promise<void> {
 describe("one after the other", () => {
   let first: Page;
 
-  test("dashboard page of a test is watched for faults, and changed", async ({ open, faults }) => {
+  test("test harness reports errors of a dashboard page that the test changes", async ({ open, faults }) => {
     first = await open("/apis", { role: "viewer", colorScheme: "dark" });
     await expectWatched(first, faults);
     const second = await open("/apis");
@@ -33,7 +33,7 @@ describe("one after the other", () => {
     });
   });
 
-  test("dashboard page of the next test is the same, without what the last one left", async ({ open, faults }) => {
+  test("test harness reuses the dashboard page without the changes of the previous test", async ({ open, faults }) => {
     const page = await open("/apis");
     expect(page).toBe(first);
     expect(page.context().pages()).toEqual([page]);
@@ -48,7 +48,11 @@ describe("one after the other", () => {
     await expectWatched(page, faults);
   });
 
-  test("dashboard page of a test that asks for the context is another one", async ({ context, open, faults }) => {
+  test("test harness opens a new dashboard page for a test that requests the context", async ({
+    context,
+    open,
+    faults,
+  }) => {
     const page = await open("/apis");
     expect(page).not.toBe(first);
     expect(page.context()).toBe(context);

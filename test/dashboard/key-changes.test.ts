@@ -123,7 +123,7 @@ describe("a key", () => {
     });
   });
 
-  test("picker adds exactly what is typed, removes chips by keys, and keeps text when Escape closes its list", async ({
+  test("picker adds exactly what is typed, removes chips by keyboard, and keeps text when Escape closes its list", async ({
     dashboard,
     open,
   }) => {
@@ -190,7 +190,7 @@ describe("a key", () => {
     expect(Math.round(((found?.expires ?? 0) - Date.now()) / 86_400_000)).toBe(30);
   });
 
-  test("picker says that its search failed, asks before a chosen option is lost, and takes complete names", async ({
+  test("picker reports a failed search, asks before it discards a chosen option, and accepts complete names", async ({
     dashboard,
     open,
     context,

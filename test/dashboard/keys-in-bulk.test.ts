@@ -58,7 +58,7 @@ describe("selected keys", () => {
       (await inDatabase(dashboard, `select count(*) as n from keys where api_id = $1 and ${where}`, [apiId]))[0]?.n,
     );
 
-  test("rows are selected by mouse and by keys, alone and as ranges, without leaving the list", async ({
+  test("rows are selected by mouse and keyboard, singly and in ranges, without leaving the list", async ({
     dashboard,
     open,
   }) => {
@@ -100,7 +100,7 @@ describe("selected keys", () => {
     expect(new URL(page.url()).pathname).not.toMatch(/keys\/key_/);
   });
 
-  test("batch skips managed keys, names each key that failed, and deletes only after the number was typed", async ({
+  test("batch change skips managed keys, names each failed key, and deletes only after the number of keys is typed", async ({
     dashboard,
     open,
     faults,
@@ -142,7 +142,7 @@ describe("selected keys", () => {
     await dialog.getByText("None of the selected keys can be enabled.").waitFor();
   });
 
-  test("batch waits after 429, asks before it is left, and goes on after Stop with the keys that are left", async ({
+  test("batch change waits after 429, asks before the user leaves it, and after Stop resumes with the remaining keys", async ({
     dashboard,
     open,
     context,
@@ -189,7 +189,7 @@ describe("selected keys", () => {
     await page.waitForURL("**/identities*");
   });
 
-  test("batch assigns roles and an owner, and goes back to the form for a role that does not exist", async ({
+  test("batch change assigns roles and an owner, and returns to the form if a role does not exist", async ({
     dashboard,
     open,
     faults,

@@ -89,7 +89,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toContain(key.slice(0, -3));
   });
 
-  test("key list searches a key-like text as owner on request", async ({ dashboard, open }) => {
+  test("key list searches owners for a key-like term on request", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "resembling" });
     const externalId = "user_2NNEqL2nrIRdJ194ndJqAHwEfxC";
     await dashboard.call("keys.createKey", { apiId, name: "Resembling", externalId });
@@ -189,7 +189,7 @@ describe("the list of keys", () => {
     expect(new URL(page.url()).searchParams.get("api")).toBe(apiId);
   });
 
-  test("filters of the key list open as a sheet that a phone shows whole", async ({ open }) => {
+  test("filters of the key list open as a sheet that fits a phone", async ({ open }) => {
     const page = await open("/keys", { width: 390, height: 844 });
     await page.getByRole("button", { name: "Filters" }).click();
     const sheet = page.getByRole("dialog", { name: "Filters" });

@@ -91,10 +91,9 @@ describe("with 100,000 keys in an API", () => {
     expect(longest).toBeLessThan(process.env.QUIET_MACHINE === "1" ? 100 : 1000);
   });
 
-  test("more than 1,000 selected keys are not changed at once, and the list stays quick", { timeout: 120_000 }, async ({
-    dashboard,
-    open,
-  }) => {
+  test("key list offers no batch change for more than 1,000 selected keys, and stays fast", {
+    timeout: 120_000,
+  }, async ({ dashboard, open }) => {
     const page = await open(`/keys?api=${await seed(dashboard)}`);
     await page.getByText("100 keys loaded; there are more").waitFor();
     await page.getByRole("row").nth(1).press("Space");

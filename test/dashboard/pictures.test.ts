@@ -45,7 +45,7 @@ describe.each(PAGES)("$label", ({ path, label }) => {
     await takePicture(page, nameOf(path));
   });
 
-  test("documented page has a section in the document", () => expect(TEXT).toContain(`\n## ${label}\n`));
+  test("screenshot page has a section in docs/dashboard.md", () => expect(TEXT).toContain(`\n## ${label}\n`));
 });
 
 test("documentation screenshots exist, are small and show existing pages", () => {

@@ -220,7 +220,7 @@ describe("usage of a namespace", () => {
     return path;
   }
 
-  test("namespace page charts checks and top identifiers of this namespace alone", async ({ dashboard, open }) => {
+  test("namespace page charts the checks and top identifiers of only this namespace", async ({ dashboard, open }) => {
     const page = await open(await aUsedNamespace(dashboard));
     await chart(page).waitFor();
     expect(await chart(page).locator("[data-series]").allTextContents()).toEqual([

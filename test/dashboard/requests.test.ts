@@ -157,7 +157,7 @@ describe("the list", () => {
     },
   );
 
-  test("request log combines the filters of verifications in the address", async ({ open, seeded }) => {
+  test("request log combines the filters of verifications in the URL", async ({ open, seeded }) => {
     const page = await open("/requests");
     await filters(page);
     await page.getByLabel("API").selectOption(seeded.emptyApiId);
@@ -187,7 +187,7 @@ describe("the list", () => {
     await rows(page).first().waitFor();
   });
 
-  test("request log combines the filters of rate limits in the address", async ({ open, seeded }) => {
+  test("request log combines the filters of rate limits in the URL", async ({ open, seeded }) => {
     const page = await open("/requests?of=ratelimits");
     await page.getByText("6 requests", { exact: true }).waitFor();
     await rows(page).filter({ hasText: "rlor_1" }).getByRole("link", { name: "sms" }).waitFor();
@@ -200,7 +200,7 @@ describe("the list", () => {
     await page.getByText("3 requests", { exact: true }).waitFor();
   });
 
-  test("request log omits broken parameters of the address", async ({ open, seeded }) => {
+  test("request log ignores invalid URL parameters", async ({ open, seeded }) => {
     expect(seeded.apiId).not.toBe("");
     const broken = "of=x&range=9y&result=maybe&outcome={}&api=[1]&key=&owner=null&namespace=true&identifier=%00";
     const page = await open(`/requests?${broken}`);
@@ -213,7 +213,7 @@ describe("the list", () => {
     await page.getByRole("button", { name: "Remove the filter Outcome: constructor" }).waitFor();
   });
 
-  test("request log pages through requests of one millisecond, with none lost and none twice", async ({
+  test("request log pages through requests of the same millisecond without losing or repeating any", async ({
     open,
     seeded,
     context,
@@ -233,7 +233,7 @@ describe("the list", () => {
     expect(queries.join()).not.toContain("OFFSET");
   });
 
-  test("request log opens the explanation of a request by keyboard, also of one that is days old", async ({
+  test("request log opens the explanation of a request by keyboard, even if the request is days old", async ({
     open,
     seeded,
   }) => {
@@ -251,7 +251,7 @@ describe("the list", () => {
 });
 
 describe("following", () => {
-  test("followed log puts new requests on top, and holds them back while a person reads", async ({
+  test("followed log adds new requests on top, but holds them back while the user reads", async ({
     dashboard,
     open,
     seeded,
@@ -295,7 +295,11 @@ describe("following", () => {
     }
   });
 
-  test("followed log begins again after more new requests than a query reads", async ({ dashboard, open, seeded }) => {
+  test("followed log starts over if there are more new requests than one query returns", async ({
+    dashboard,
+    open,
+    seeded,
+  }) => {
     const page = await open("/requests?owner=flood");
     await page.getByText("No requests match these filters.").waitFor();
     await storeUsage(dashboard.databaseUrl, [newVerification(seeded, "flood")]);
@@ -344,7 +348,7 @@ describe("following", () => {
     await waitFor("a poll at once", () => queries.length > before);
   });
 
-  test("followed log stops at the end of the quota, and continues when the person says so", async ({
+  test("followed log stops when the query quota is used up, and resumes on request", async ({
     open,
     seeded,
     context,
@@ -386,7 +390,7 @@ describe("a log that cannot be read", () => {
     }
   });
 
-  test("request log says when the quota lets it read again", async ({ dashboard, open, seeded, faults }) => {
+  test("request log says when the query quota resets", async ({ dashboard, open, seeded, faults }) => {
     faults.expect(/429/);
     await inDatabase(dashboard, "insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 0)", [
       seeded.workspaceId,
@@ -400,7 +404,7 @@ describe("a log that cannot be read", () => {
     }
   });
 
-  test("request log names the permission that a person lacks", async ({ dashboard, open, seeded, faults }) => {
+  test("request log names the permission that the user lacks", async ({ dashboard, open, seeded, faults }) => {
     expect(seeded.apiId).not.toBe("");
     faults.expect(/\b403\b/);
     const page = await open("/requests", { role: "viewer" });
@@ -421,7 +425,7 @@ describe("a log that cannot be read", () => {
     }
   });
 
-  test("request log keeps its rows when a further page fails, and reads on from there", async ({
+  test("request log keeps its rows when the next page fails, and continues from there", async ({
     open,
     seeded,
     context,

@@ -141,7 +141,10 @@ describe("scope of a new root key", () => {
     expect(await page.getByRole("checkbox", { name: "verify key" }).isDisabled()).toBe(true);
   });
 
-  test("text that matches no API leaves the scope open, also after Enter and Tab", async ({ dashboard, open }) => {
+  test("text that matches no API selects no scope for the root key, even after Enter and Tab", async ({
+    dashboard,
+    open,
+  }) => {
     const page = await open("/root-keys");
     await page.getByRole("button", { name: "Create a root key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("scope of nothing");

@@ -51,7 +51,7 @@ async function makeEach({ call }: Dashboard) {
 }
 
 describe("opening", () => {
-  test("shortcut and button open the search, and Escape returns the focus", async ({ open }) => {
+  test("shortcut and button open the search, and Escape restores the focus", async ({ open }) => {
     const page = await open("/identities");
     const button = page.getByRole("button", { name: "Search", exact: true });
     await button.focus();
@@ -73,7 +73,7 @@ describe("opening", () => {
     expect(await field(page).inputValue()).toBe("");
   });
 
-  test("shortcut works on every keyboard layout and not with other modifiers", async ({ open }) => {
+  test("search shortcut works on every keyboard layout, but not with additional modifiers", async ({ open }) => {
     const page = await open("/identities");
     await page.keyboard.press("Control+Shift+k");
     await page.keyboard.press("Alt+k");
@@ -88,7 +88,7 @@ describe("opening", () => {
     expect(await dialog(page).count()).toBe(1);
   });
 
-  test("shortcut keeps the unsaved input of another dialog", async ({ open }) => {
+  test("search shortcut keeps the unsaved input of another dialog", async ({ open }) => {
     const page = await open("/apis");
     await page.getByRole("button", { name: "Create an API" }).click();
     await page.getByLabel("Name", { exact: true }).fill("half typed");
@@ -99,7 +99,7 @@ describe("opening", () => {
     expect(await page.getByText("Discard your input?").count()).toBe(0);
   });
 
-  test("search that cannot be loaded is explained and can be tried again", async ({ open, context, faults }) => {
+  test("failure to load the search is explained and can be retried", async ({ open, context, faults }) => {
     faults.expect(/search-dialog|dynamically imported|404/);
     await context.route("**/assets/search-dialog-*.js", (route) => route.fulfill({ status: 404 }));
     const page = await open("/identities");
@@ -172,7 +172,7 @@ describe("pages and actions", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
-  test("viewer gets no actions, neither in the search nor by an address", async ({ open, dashboard }) => {
+  test("viewer gets no actions, neither in the search nor by URL", async ({ open, dashboard }) => {
     const page = await open("/apis?create=api", { role: "viewer" });
     await expect.poll(() => new URL(page.url()).searchParams.has("create"), PATIENT).toBe(false);
     expect(await page.getByRole("dialog").count()).toBe(0);
@@ -265,7 +265,11 @@ describe("objects", () => {
 });
 
 describe("slow and failing servers", () => {
-  test("older response that arrives last does not replace newer results", async ({ open, dashboard, context }) => {
+  test("older search response that arrives last does not replace newer results", async ({
+    open,
+    dashboard,
+    context,
+  }) => {
     await dashboard.call("apis.createApi", { name: "lemur old" });
     await dashboard.call("apis.createApi", { name: "lemming new" });
     const aborted: string[] = [];
@@ -288,7 +292,7 @@ describe("slow and failing servers", () => {
     expect(aborted.some((body) => body.includes("lemur"))).toBe(true);
   });
 
-  test("Enter before the results arrive opens nothing, and later the first result", async ({
+  test("Enter opens nothing before the search results arrive, and the first result afterwards", async ({
     open,
     dashboard,
     context,
@@ -313,7 +317,11 @@ describe("slow and failing servers", () => {
     await page.waitForURL(`**/keys/${keyId}*`);
   });
 
-  test("highlight stays on its result when slower results arrive above it", async ({ open, dashboard, context }) => {
+  test("search highlight stays on its result when slower results arrive above it", async ({
+    open,
+    dashboard,
+    context,
+  }) => {
     const { keyId, name } = await makeEach(dashboard);
     const release = Promise.withResolvers<void>();
     await context.route("**/v2/admin.listApis", async (route) => {
@@ -332,7 +340,7 @@ describe("slow and failing servers", () => {
     await page.waitForURL(`**/keys/${keyId}*`);
   });
 
-  test("search hides kinds that the person may not read and says other errors", async ({
+  test("search hides kinds that the user cannot read, and shows other errors", async ({
     open,
     dashboard,
     context,
@@ -358,7 +366,7 @@ describe("slow and failing servers", () => {
     expect(await group(page, "Identities").count()).toBe(1);
   });
 
-  test("person who may read nothing still finds pages", async ({ open, context, faults }) => {
+  test("search still finds pages for a user without read permissions", async ({ open, context, faults }) => {
     faults.expect(/403/);
     const page = await open("/usage", { role: "viewer" });
     await context.route("**/v2/*", (route) =>
@@ -401,7 +409,7 @@ describe("complete keys", () => {
     for (const form of [key, random, hash]) expect(kept).not.toContain(form);
   });
 
-  test("typed key is not sent, and hashed on request", async ({ open, dashboard }) => {
+  test("typed key is not sent, and is hashed only on request", async ({ open, dashboard }) => {
     const { keyId, key } = await makeEach(dashboard);
     const page = await open("/usage");
     const requests: Request[] = [];
@@ -419,7 +427,7 @@ describe("complete keys", () => {
     expect(bodiesOf(requests)).not.toContain(key.slice(0, -2));
   });
 
-  test("unknown key is explained, and a text that only looks like a key can be searched", async ({
+  test("search explains an unknown key, and can still search for text that only looks like a key", async ({
     open,
     dashboard,
   }) => {

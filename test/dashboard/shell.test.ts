@@ -31,10 +31,7 @@ describe("the shell", () => {
     await expectAccessible(page);
   });
 
-  test("dashboard shows no other workspace for the address of an unknown or deleted one", async ({
-    dashboard,
-    open,
-  }) => {
+  test("dashboard shows no other workspace at the URL of an unknown or deleted one", async ({ dashboard, open }) => {
     const { workspaceId } = await dashboard.call("admin.createWorkspace", { name: "soon-deleted" });
     await dashboard.call("apis.createApi", { name: "api of the default workspace" });
     const page = await open("/apis");

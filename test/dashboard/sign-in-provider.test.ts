@@ -94,7 +94,7 @@ describe("with a provider on another site", () => {
       .toBe(1);
   });
 
-  test("form of a user who loses the role is kept until the role returns", async () => {
+  test("form keeps the input of a user who loses the role until the role is restored", async () => {
     const OPERATOR = "groups: {platform: {default: operator}}";
     writeFileSync(rolesFile, OPERATOR);
     onTestFinished(() => writeFileSync(rolesFile, OPERATOR));

@@ -61,7 +61,7 @@ describe("a link", () => {
     await page.getByText("postern dashboard link").waitFor();
   });
 
-  test("sign-in link leads to the page that was requested in the same tab before, once", async ({
+  test("sign-in link opens the page that the tab requested before, but only the first time", async ({
     dashboard,
     context,
   }) => {
@@ -255,7 +255,7 @@ describe("another site", () => {
 });
 
 describe("people", () => {
-  test("admin makes a link for a colleague, sees who it signed in, and ends that session", async ({
+  test("admin creates a link for a colleague, sees who signed in with it, and ends that session", async ({
     dashboard,
     open,
     context,
@@ -316,7 +316,7 @@ describe("people", () => {
     expect((await context.pages()).length).toBe(1);
   });
 
-  test("admin of a workspace cannot end the session of an admin of all workspaces, who can", async ({
+  test("workspace admin cannot end the session of an installation admin, who can create and revoke links", async ({
     dashboard,
     open,
   }) => {

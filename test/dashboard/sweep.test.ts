@@ -91,7 +91,7 @@ describe("on a phone of 390 px", () => {
     }
   });
 
-  test("search without a result says so with the button that clears it", async ({ dashboard, open }) => {
+  test("search without results says so and offers a button that clears it", async ({ dashboard, open }) => {
     const page = await open("/apis", { width: 390, height: 844 });
     for (const path of ["apis", "identities", "permissions", "ratelimits", "policies", "workspaces"]) {
       await page.goto(`${dashboard.url}/dashboard/${path}?search=nothing-has-this-name`);

@@ -438,7 +438,10 @@ describe("the page", () => {
 describe("on paper", () => {
   test.override("timeZone", "Asia/Kathmandu");
 
-  test("printed usage report is light, complete and without buttons, in local time", async ({ open, seeded }) => {
+  test("printed usage report is complete, in the light theme and local time, and has no buttons", async ({
+    open,
+    seeded,
+  }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     const page = await open("/usage?range=24h&outcome=EXPIRED", { colorScheme: "dark" });
     await page.getByRole("button", { name: "Remove the filter Outcome: expired" }).waitFor();

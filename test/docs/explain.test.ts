@@ -107,7 +107,7 @@ describe("postern explain", () => {
   });
 });
 
-test("every field of the two decision files is documented", () => {
+test("every field of the fixtures file and the cases file is documented", () => {
   const named = new Set<string>();
   const collect = (schema: unknown): void => {
     if (typeof schema !== "object" || schema === null) return;

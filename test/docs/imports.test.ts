@@ -93,13 +93,13 @@ test("dashboard pages never import other pages", () => {
   expect(wrong).toEqual([]);
 });
 
-test("no import uses an inner file of a library, except the files that a decision names", () => {
+test("no import uses an internal file of a library, except the files that a decision names", () => {
   const decision = readFileSync(join(ROOT, "docs/decisions/0024-own-http-path.md"), "utf8");
   const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));
   expect(inner.filter((specifier) => !decision.includes(`\`${specifier}\``))).toEqual([]);
 });
 
-test("core/ imports only computational libraries so that it stays pure", () => {
+test("core/ stays pure because it imports only computational libraries", () => {
   const libraries = new Set(
     sources("core")
       .flatMap((file) => imports(file))

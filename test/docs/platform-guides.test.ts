@@ -92,7 +92,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
 
     const ofPipelines = blocks.filter(({ language }) => language === "yaml").flatMap(({ text }) => scriptsIn(text));
     if (ofPipelines.length > 0) {
-      test.each(ofPipelines)("command of a pipeline of a platform guide works: %s", async (line) => {
+      test.each(ofPipelines)("pipeline command of a platform guide works: %s", async (line) => {
         const { text, code } = await shell(line, dir);
         expect(code, text).toBe(0);
       });

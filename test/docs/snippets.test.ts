@@ -77,7 +77,7 @@ test.each([
   { part: "api-server", path: "apiServer.resources" },
   { part: "operator", path: "operator.resources" },
   { part: "gate", path: "injection.gateResources" },
-])("docs/sizing.md has the chart's sizes of the $part", ({ part, path }) => {
+])("docs/sizing.md has the chart's sizes for the $part", ({ part, path }) => {
   const row = readFileSync(join(DOCS, "sizing.md"), "utf8")
     .split("\n")
     .find((line) => line.startsWith(`| ${part} |`));

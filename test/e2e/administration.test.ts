@@ -146,7 +146,7 @@ test("deleted rate limit namespace responds 410", async () => {
   await waitFor("410", async () => (await limit()).status === 410, soon);
 });
 
-test("failing command prints one error line and its exit code", async () => {
+test("failing command prints one error line and exits with its documented code", async () => {
   const system = await openSystem();
   const api = await system.api();
   const failed = (args: string) => cli(system, args, api).catch((error: unknown) => error);

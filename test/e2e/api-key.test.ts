@@ -157,7 +157,7 @@ describe("an ApiKey", () => {
     expect(reasonOf(await settle(elsewhere))).toBe("Succeeded");
   });
 
-  test("ApiKey leaves foreign files unchanged, and the older of two owns a Secret", async () => {
+  test("ApiKey leaves foreign files unchanged, and the older of two ApiKeys owns a Secret", async () => {
     const file = secretFile();
     await given(apiKey({ secretRef: { name: "other" } }));
     await world.remove(apiKey());

@@ -200,7 +200,7 @@ test("pods of a namespace without a workspace are rejected, and relabeling moves
   await waitFor("its key to be accepted", async () => (await gate.status(key)) === 200, LONG);
 });
 
-test("guarded pods are admitted from operator memory while api-servers are unavailable", async () => {
+test("operator admits guarded pods from its memory while api-servers are unavailable", async () => {
   await api.process.stop();
   expect(environmentOf(await createPod(dev.namespace)).POSTERN_WORKSPACE).toBe(dev.workspaceId);
 });

@@ -110,7 +110,7 @@ const seenBy = (operator: Operator): string[] =>
     .map(({ name }) => name)
     .sort();
 
-test("operator reconciles only objects of its class, or without a class only objects without a class", async () => {
+test("operator reconciles only objects of its class; without a class, only objects without a class", async () => {
   await Promise.all([role("ours", "ours"), role("theirs", "theirs", "blue"), role("none", "none", "green")]);
   await Promise.all([untilReady("ours"), untilReady("theirs")]);
   expect(seenBy(plain)).toEqual(["ours"]);
@@ -131,7 +131,7 @@ test("database decides which of two operator classes gets a name", async () => {
   await send("DELETE", pathOf("roles", "second"));
 }, 120_000);
 
-test("object that changes its class moves to the other operator with its data", async () => {
+test("object whose class changes moves to the other operator with its data", async () => {
   await role("moving", "moving");
   await untilReady("moving");
   const { roleId } = (await statusOf("moving")) ?? {};

@@ -206,7 +206,7 @@ describe.each([
     spec: (name: string): Record<string, unknown> => ({ name, ...KEPT }),
   },
 ])("an orphaned $kind", ({ kind, of, idIn, spec }) => {
-  test("orphaned object is adopted by its returning manifest only", async () => {
+  test("orphaned object is adopted only by its returning manifest", async () => {
     const one = manifest(kind, "prod", "kept", spec(`kept-${of}`));
     const first = await applied(one);
     await pruned(one);
@@ -243,7 +243,7 @@ test("orphaned RatelimitOverride is adopted by its returning manifest", async ()
   expect(readyOf(second)).toMatchObject({ status: "True" });
 });
 
-test("Role held by keys survives its manifest unless the policy is Delete", async () => {
+test("Role held by keys survives its manifest unless its deletionPolicy is Delete", async () => {
   const { apiId } = (await api("apis.createApi", { name: "held" })).data;
   const role = (name: string, spec: Record<string, unknown> = {}) => manifest("Role", "prod", name, { name, ...spec });
   for (const [name, spec] of [

@@ -379,7 +379,7 @@ test("forbidden override does not block a permitted newer one", async () => {
   expect(readyOf(await applied(rightful))).toMatchObject({ status: "True" });
 });
 
-test("object with a lost status finds its stored data and deletes it at the end", async () => {
+test("object whose status was lost finds its stored data, and deletes it when it is deleted", async () => {
   const prod = await openProd();
   for (const one of prod.objects) {
     const object = objectOf(one);

@@ -67,7 +67,7 @@ test("operator uses a rotated root key file without a restart", async () => {
   }
 });
 
-test("rejected root key makes operator and objects unready with advice and few logs", async () => {
+test("rejected root key makes operator and objects unready with advice, and does not flood the log", async () => {
   const store = await openStore();
   const dir = await mkdtemp(join(tmpdir(), "postern-refused-key-"));
   const manifests = join(dir, "manifests");

@@ -208,7 +208,7 @@ test("equally named objects of two workspaces are independent", async () => {
     expect(conditionOf(await world.status(one), "Ready"), kind).toMatchObject({ status: "True" });
 }, 60_000);
 
-test("name within a workspace belongs to the older object of two namespaces", async () => {
+test("name in a workspace belongs to the older of two objects from different namespaces", async () => {
   const [older, younger] = [role(ns.a, "shared"), role(ns.a2, "shared")];
   await apply(older);
   await until(older, "Succeeded");

@@ -148,7 +148,7 @@ describe.each([
     await untilReason(world, policy("broken"), "Succeeded");
   });
 
-  test("override waits for a missing namespace and becomes Ready with it", async () => {
+  test("override waits for a missing namespace and becomes Ready once it exists", async () => {
     const override = manifest("RatelimitOverride", "early", {
       namespaceRef: { name: "late" },
       identifier: "acme",

@@ -50,7 +50,7 @@ function expectNotActive(name: string, status: Status, is: { accepted: string; e
   expect(conditionOf(status, "Ready")).toMatchObject({ status: "False", reason: is.reason, observedGeneration });
 }
 
-test("invalid spec reports the previous generation with its version", async () => {
+test("policy with an invalid spec reports the generation and version that stay active", async () => {
   const { policyVersion } = await active("faulty");
   const generation = generationOf("faulty");
   await world.apply(policy("faulty", { rules: [{ permissions: "a AND" }] }));
@@ -82,7 +82,7 @@ test("change rejected by the API is neither accepted nor enforced", async () => 
   expectNotActive("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
 });
 
-test("policy in a namespace without a workspace makes no claim about stored state", async () => {
+test("policy in a namespace without a workspace reports nothing about stored state", async () => {
   const { policyVersion } = await active("nowhere");
   await world.apply(policy("nowhere", CHANGE));
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;

@@ -196,7 +196,7 @@ test("gate of a pod with pod-level limits stays within them and is admitted", as
   expect(gateOf(created).resources).toEqual({ requests: { cpu: "0", memory: "0" }, limits: { memory: "256Mi" } });
 });
 
-test("CPU limit quota rejects a gate without one, and a warning names the annotation", async () => {
+test("quota on CPU limits rejects a gate without one, and a warning names the annotation to set", async () => {
   const limited = await world.namespace();
   await world.policy(limited, "orders");
   await untilInjected(limited);
@@ -361,7 +361,7 @@ test("any pod that Kubernetes admits is also admitted with a gate", async () => 
   expect(counts.admitted).toBeGreaterThan(20);
 }, 120_000);
 
-test("operator outage rejects only guarded pods, and its CA survives", async () => {
+test("only guarded pods are rejected during an operator outage, and the webhook CA survives it", async () => {
   const before = await secret();
   await operator.close();
   const { message } = await world.create(shop, guardedPod());

@@ -116,7 +116,7 @@ test("api-server waiting for Postgres exits on SIGTERM", async () => {
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 });
 
-test("impossible migration ends the api-server with one error line", async () => {
+test("migration that cannot succeed ends the api-server with one error line", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const { default: pg } = await import("pg");

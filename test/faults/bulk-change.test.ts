@@ -8,7 +8,7 @@ import { makeWorkspace, openSystem } from "./system.ts";
 
 const KEYS = 10_000;
 
-test("bulk change of one workspace delays no revocation", async () => {
+test("bulk change in one workspace delays no revocation", async () => {
   const system = await openSystem();
   const api = await system.api();
   const mine = await makeKey(api);

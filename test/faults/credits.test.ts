@@ -99,7 +99,7 @@ test("setting credits during spending applies to the next verification without o
   expect(again.spent()).toBe(100);
 });
 
-test("credits set repeatedly near zero never become negative", async () => {
+test("credits set repeatedly to values near zero never become negative", async () => {
   const { keyId, key } = await createKey(10);
   const spending = startSpending(keyId);
   let granted = 10;
@@ -120,7 +120,7 @@ test("credits set repeatedly near zero never become negative", async () => {
   expect(spending.spent()).toBe(granted);
 });
 
-test("key made unlimited during spending loses its counter and gets a new one later", async () => {
+test("key made unlimited during spending loses its counter, and gets a new one when limited again", async () => {
   const { keyId, key } = await createKey(1000);
   const spending = startSpending(keyId);
   try {

@@ -44,7 +44,7 @@ describe.each([
       before: { enabled: true, permissions: ["a.read"] },
       after: { enabled: true, permissions: [] },
     },
-  ])("reader returns a $part that it read before the change only once", async (given) => {
+  ])("reader that read a $part before its change returns the old version only once", async (given) => {
     const system = await openSystem();
     const api = await system.api();
     await api.data("permissions.createPermission", { name: "a.read", slug: "a.read" });
@@ -145,7 +145,7 @@ async function aProjectedKey(system: System) {
   return { keyId, ref: { workspaceId, kind: "key", id: hashKey(key) } as const };
 }
 
-test("changes committed before T are streamed before T despite out-of-order commits", async () => {
+test("changes committed before time T are streamed before the heartbeat of T, despite out-of-order commits", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId } = await makeKey(api);

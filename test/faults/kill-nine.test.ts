@@ -31,7 +31,7 @@ async function renameUntilDead(api: Api, key: Renamed): Promise<void> {
   }
 }
 
-test(`kill -9 of the api-server ${KILLS} times during key changes loses no acknowledged change`, async () => {
+test(`api-server killed ${KILLS} times with SIGKILL during key changes loses no acknowledged change`, async () => {
   const system = await openSystem();
   let child = await system.spawnApi();
   const workspaceId = await system.workspaceId();

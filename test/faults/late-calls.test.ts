@@ -100,7 +100,7 @@ class LockableResource {
   }
 }
 
-test("call that reports uncounted credits has spent none", async () => {
+test("call that reports that credits could not be counted has spent none", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api, { credits: { remaining: 100_000 } });

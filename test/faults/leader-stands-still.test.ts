@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 
 const TAKEOVER_MS = 10_000;
 
-test("hanging leader api-server is replaced within ten seconds and reverts no change", async () => {
+test("hanging relay leader is replaced within ten seconds and reverts no change when it resumes", async () => {
   const system = await openSystem();
   const leader = await system.spawnApi();
   const leads = async () => {

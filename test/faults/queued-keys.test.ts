@@ -8,7 +8,7 @@ const CALLS = 3;
 const KEYS_OF_A_CALL = 100;
 const KILLS = 2;
 
-test(`kill -9 of api-servers ${KILLS} times creates each queued key once`, async () => {
+test(`each queued key is created once although api-servers are killed ${KILLS} times with SIGKILL`, async () => {
   const system = await openSystem();
   const survivor = await system.api();
   const { apiId } = await survivor.data("apis.createApi", { name: "payments" });

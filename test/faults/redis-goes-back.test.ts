@@ -166,7 +166,7 @@ describe("Redis is lost after the last api-server stopped", () => {
 });
 
 describe("Redis is unreachable", () => {
-  test("API without Redis verifies, limits locally, denies credits and stays ready", async () => {
+  test("api-server without Redis verifies keys, counts limits locally, denies limited credits and stays ready", async () => {
     const [plain, counted] = [await createKey({ name: "plain" }), await createKey({ credits: { remaining: 9 } })];
     const limited = await createKey({
       ratelimits: [{ name: "requests", limit: 2, duration: 3_600_000, autoApply: true }],
@@ -192,7 +192,7 @@ describe("Redis is unreachable", () => {
     expect(await remainingOf(counted)).toBe(9);
   });
 
-  test("API without Redis rejects setting credits because a counter may be open", async () => {
+  test("API rejects setting credits while Redis is unavailable, because Redis may hold an open counter", async () => {
     const key = await createKey({ credits: { remaining: 9 } });
     expect(await remainingOf(key)).toBe(9);
     await system.redis.kill("SIGKILL");

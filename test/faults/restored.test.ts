@@ -85,43 +85,46 @@ test("gates and api-servers adopt the state of a restored Postgres, and credits 
 test.each([
   { redis: "goes on with what it has", empty: false },
   { redis: "is emptied, too", empty: true },
-])("gate applies a changed policy of equal version after a Postgres restore while Redis $redis", async ({ empty }) => {
-  const system = await openSystem();
-  const name = new URL(system.databaseUrl).pathname.slice(1);
-  const first = await system.api();
-  const { apiId, key } = await makeKey(first);
-  const gate = await system.gate(first, { apiId });
-  await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
-  await stop(first);
-  const left = `"${name}_then"`;
-  const closeAll = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
-  await admin(system, [closeAll, `create database ${left} template "${name}"`]);
+])(
+  "gate applies a changed policy with the same version after a Postgres restore while Redis $redis",
+  async ({ empty }) => {
+    const system = await openSystem();
+    const name = new URL(system.databaseUrl).pathname.slice(1);
+    const first = await system.api();
+    const { apiId, key } = await makeKey(first);
+    const gate = await system.gate(first, { apiId });
+    await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
+    await stop(first);
+    const left = `"${name}_then"`;
+    const closeAll = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
+    await admin(system, [closeAll, `create database ${left} template "${name}"`]);
 
-  try {
-    const second = await system.api();
-    const refusing = policyBody(apiId, apiId, { rules: [{ permissions: "orders.write" }] });
-    const { version } = (await second.data("managed.applyObject", refusing)).policy;
-    await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
-    await stop(second);
-    await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);
-    // Another change gets the version of the lost one before a gate detects the restore.
-    const { rows } = await system.db.query("update policies set version = version + 1 returning version");
-    expect(rows).toEqual([{ version }]);
-    if (empty) await system.raw.del(await system.raw.keys(`${system.prefix}:*`));
+    try {
+      const second = await system.api();
+      const refusing = policyBody(apiId, apiId, { rules: [{ permissions: "orders.write" }] });
+      const { version } = (await second.data("managed.applyObject", refusing)).policy;
+      await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
+      await stop(second);
+      await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);
+      // Another change gets the version of the lost one before a gate detects the restore.
+      const { rows } = await system.db.query("update policies set version = version + 1 returning version");
+      expect(rows).toEqual([{ version }]);
+      if (empty) await system.raw.del(await system.raw.keys(`${system.prefix}:*`));
 
-    const third = await system.api();
-    await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
-    const current = async () => (await third.data("policies.listPolicies", {}))[0];
-    await waitFor("the gate to say so", async () => (await current()).dataPlane?.updated === 1);
-    // No report of the lost history counts for the current one. An empty Redis cannot detect a lost history.
-    if (!empty) expect((await current()).version).toBeGreaterThan(version);
-    await stop(third);
-  } finally {
-    await admin(system, [`drop database if exists ${left} with (force)`]);
-  }
-});
+      const third = await system.api();
+      await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
+      const current = async () => (await third.data("policies.listPolicies", {}))[0];
+      await waitFor("the gate to say so", async () => (await current()).dataPlane?.updated === 1);
+      // No report of the lost history counts for the current one. An empty Redis cannot detect a lost history.
+      if (!empty) expect((await current()).version).toBeGreaterThan(version);
+      await stop(third);
+    } finally {
+      await admin(system, [`drop database if exists ${left} with (force)`]);
+    }
+  },
+);
 
-test("Postgres of another timeline is projected again despite equal sequences", async () => {
+test("Postgres on another timeline is projected again despite equal sequence numbers", async () => {
   const system = await openSystem();
   const first = await system.api();
   const { key } = await makeKey(first);

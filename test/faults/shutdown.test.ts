@@ -50,7 +50,7 @@ function load(api: Api, { apiId, counted }: { apiId: string; counted: string }) 
 const storedSpent = async ({ db }: System, keyId: string): Promise<number> =>
   (await db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId])).rows[0]?.spent ?? -1;
 
-test("close() under load completes requests, stores spending and ends within five seconds", async () => {
+test("close() under load completes requests, stores spent credits and ends within five seconds", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId } = await makeKey(api);
@@ -122,7 +122,7 @@ test("SIGTERM under load ends the api-server with code 0 within five seconds", a
   );
 });
 
-test("closing server asks clients to close and interrupts no request", async () => {
+test("closing server asks clients to close their connections and interrupts no request", async () => {
   const system = await openSystem();
   const api = await system.api();
   let answered = 0;

@@ -275,7 +275,7 @@ describe("a key that was revoked while both were down", () => {
   }, 60_000);
 });
 
-test("revocation is written to the snapshot soon after it and survives a kill", async () => {
+test("revocation is soon written to the snapshot and survives a kill", async () => {
   const pod = await aPod();
   await pod.startReady();
   const [key, other] = [await records.putKey(), await records.putKey()];
@@ -360,7 +360,7 @@ test("gates of two tenants never serve keys from each other's snapshot", async (
   expect([await pod.status(key), await pod.status(otherKey)]).toEqual([503, 503]);
 }, 60_000);
 
-test("snapshot contains no plaintext keys or names and leaves one temporary file", async () => {
+test("snapshot contains no plaintext keys or names, and no temporary file remains", async () => {
   const pod = await aPod();
   await pod.startReady();
   const key = await records.putKey({ name: "name-of-the-key", permissions: ["orders.write"] });

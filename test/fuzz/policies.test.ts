@@ -90,7 +90,7 @@ function requirementIn(decision: HeadDecision, rules: readonly PolicyRule[], fal
   return requirementOf(rules[decision.rule ?? -1] ?? fallback);
 }
 
-test("gate applies the same rule to generated requests as the reference matcher, or rejects the request", () => {
+test("gate applies the same rule to a generated request as the reference matcher, or rejects the request", () => {
   const seen = new Map<string, number>();
   const policy = fc.record({
     rules: fc.array(rule, { minLength: 1, maxLength: 6 }),

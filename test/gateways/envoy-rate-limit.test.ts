@@ -54,7 +54,7 @@ describe("Envoy with the rate limit service", () => {
     expect(world.app.seen).toEqual([]);
   });
 
-  test("Envoy gates count locally per the policy while Redis is unavailable", async () => {
+  test("gate behind Envoy counts locally while Redis is unavailable, as its policy says", async () => {
     await world.redis.kill("SIGKILL");
     await waitFor("what is counted here alone to be used up", async () => (await ask()).status === 429);
     expect(world.app.seen).toEqual([]);

@@ -152,7 +152,7 @@ describe("objects of a real cluster", () => {
   const policy = (name: string, spec: object = {}) =>
     aManifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
 
-  test("objects of each kind are Healthy, Progressing and Degraded in Flux", async () => {
+  test("objects of each kind have the expected health in Flux: Healthy, Progressing or Degraded", async () => {
     const good = [
       aManifest("Role", "good", { name: "good" }),
       aManifest("RatelimitNamespace", "good", { name: "good" }),

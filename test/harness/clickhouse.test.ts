@@ -87,7 +87,7 @@ test("test ClickHouse rejects a wrong password", async () => {
   }
 });
 
-test("dedicated test ClickHouse keeps data and address over a kill", async () => {
+test("dedicated test ClickHouse keeps its data and address after a kill", async () => {
   const own = await startOwnClickhouse();
   const ownClient = createClient({ url: own.url });
   try {

@@ -126,7 +126,7 @@ describe("a process", () => {
       },
     );
 
-  test("process warns of an unknown variable with a suggestion, except for Services", async () => {
+  test("process warns about an unknown variable with a suggestion, but not about variables of Kubernetes Services", async () => {
     const child = await start({
       POSTERN_DRIAN_TIMEOUT: "9",
       ...{

@@ -110,7 +110,7 @@ test("log lines are found in the sources of every component", () => {
   }
 });
 
-test("log page lists exactly the warnings and errors of the code with levels", () => {
+test("log page lists exactly the warnings and errors of the code, with their levels", () => {
   const said = new Set(logged.map(({ text, level }) => `${level}: ${text}`));
   expect(rows.map(({ text, level }) => `${level}: ${text}`).sort()).toEqual([...said].sort());
   for (const { text, means } of rows) expect(means.length, text).toBeGreaterThan(5);

@@ -56,7 +56,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "the relay hangs",
       file: "test/faults/leader-stands-still.test.ts",
-      name: "hanging leader api-server is replaced within ten seconds and reverts no change",
+      name: "hanging relay leader is replaced within ten seconds and reverts no change when it resumes",
     },
   ].map((one) => ({ down: "one api-server", ...one })),
   ...[
@@ -147,7 +147,7 @@ export const SHOWN: readonly Shown[] = [
     down: "the operator",
     what: "admission of pods",
     file: "test/e2e/webhook.test.ts",
-    name: "operator outage rejects only guarded pods, and its CA survives",
+    name: "only guarded pods are rejected during an operator outage, and the webhook CA survives it",
   },
   {
     down: "one gate",

@@ -47,7 +47,7 @@ const spellings = GUARDED_PATHS.flatMap(spellingsOf);
 /** The targets that an app may get for each spelling that passes. */
 const passed = new Set<string>();
 
-test("gate without a key never forwards the canonical spelling of a guarded path", async () => {
+test("gate never forwards a guarded path in canonical spelling without a key", async () => {
   await forAll(spellings, async (target) => {
     const { status } = await get(gate.port, target);
     expect([200, 400, 401], target).toContain(status);
@@ -77,7 +77,7 @@ test.each(["X-Original", "X-Forwarded"])(
   300_000,
 );
 
-test("ext-auth HTTP endpoint decides paths below /authorize like the gate", async () => {
+test("ext-auth HTTP endpoint decides paths below /authorize as a gate in front of the app does", async () => {
   const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
   await forAll(
     spellings.filter((target) => target.startsWith("/")),
@@ -87,7 +87,7 @@ test("ext-auth HTTP endpoint decides paths below /authorize like the gate", asyn
   );
 }, 300_000);
 
-test("ext-auth gRPC endpoint decides like the gate", async () => {
+test("ext-auth gRPC endpoint decides as a gate in front of the app does", async () => {
   const client = createClient(Authorization, createGrpcTransport({ baseUrl: gate.sidecar.grpcUrl ?? "" }));
   await forAll(spellings, async (target) => {
     const path = Buffer.from(target, "latin1").toString("utf8");
@@ -96,7 +96,7 @@ test("ext-auth gRPC endpoint decides like the gate", async () => {
   });
 }, 300_000);
 
-test("every router serves most guarded paths by their canonical spelling", async () => {
+test("every router serves most guarded paths in canonical spelling", async () => {
   const served = new Map<string, number>();
   for (const { name, port } of routers.all) {
     await forAll(GUARDED_PATHS, async (path) => {
@@ -107,7 +107,7 @@ test("every router serves most guarded paths by their canonical spelling", async
   for (const { name } of routers.all) expect(served.get(name) ?? 0, name).toBeGreaterThan(GUARDED_PATHS.length / 2);
 }, 300_000);
 
-test("no router serves a guarded path for an admitted spelling", async () => {
+test("no router serves a guarded path for a spelling that the gate admitted without a key", async () => {
   const evaded: string[] = [];
   for (const { name, port } of routers.all) {
     await forAll(passed, async (target) => {

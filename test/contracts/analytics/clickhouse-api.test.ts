@@ -46,7 +46,7 @@ async function verifyThrice(call: Call): Promise<string> {
   return String(made.apiId);
 }
 
-test("verification is found by a ClickHouse query within seconds", async () => {
+test("ClickHouse query finds a verification within seconds", async () => {
   const clickhouse = await createTestClickhouse();
   const { call } = await startWith(clickhouse.url);
   onTestFinished(() => clickhouse.drop());

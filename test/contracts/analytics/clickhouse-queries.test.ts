@@ -80,7 +80,7 @@ test("ClickHouse query reads only its workspace at every table position", async 
   expect(await ask(`SELECT count() AS n FROM ${RAW}`, { scope: { workspaceId: "' or 1=1 --" } })).toEqual([{ n: 0 }]);
 });
 
-test("ClickHouse query is restricted to permitted key spaces, and returns no rows without any", async () => {
+test("ClickHouse query returns only rows of permitted key spaces, and none if no key space is permitted", async () => {
   for (const table of [RAW, "key_verifications_per_minute_v1", "key_verifications_per_month_v1"]) {
     const text = `SELECT DISTINCT key_space_id AS id FROM ${table} ORDER BY id`;
     expect(await ask(text, { scope: { within: ["ks_2", "ks_0'"] } })).toEqual([{ id: "ks_2" }]);
@@ -116,7 +116,7 @@ test("ClickHouse query errors reveal nothing about the database", async () => {
   expect(refused.message).not.toMatch(new RegExp(`${mine}|verification_events|${hostname}|${port}|default`));
 });
 
-test("silent or closed ClickHouse makes a query unavailable in bounded time", async () => {
+test("query fails as unavailable in bounded time if ClickHouse is silent or closed", async () => {
   const silent = createServer(() => undefined);
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");

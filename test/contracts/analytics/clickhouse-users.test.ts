@@ -95,7 +95,7 @@ async function withStore<T>(
   }
 }
 
-test("ClickHouse writer can create tables and store events in its database only", async () => {
+test("ClickHouse writer can create tables and store events only in its own database", async () => {
   await clickhouse.restart(rightsOf("postern"));
   await withStore(undefined, async (store) => {
     await store.maintain();
@@ -112,7 +112,7 @@ test("ClickHouse writer can create tables and store events in its database only"
   }
 });
 
-test("ClickHouse reader runs queries and counts within its limits", async () => {
+test("ClickHouse reader can run queries and count verifications within its limits", async () => {
   await clickhouse.restart(rightsOf("postern_reader"));
   await withStore(clickhouse.url, async (store) => {
     for (const table of ["key_verifications_v1", "key_verifications_per_hour_v1"]) {
@@ -164,7 +164,7 @@ test("ClickHouse reader profile that forbids settings is reported as an error", 
   });
 });
 
-test("ClickHouse writer used for queries marks each request read-only", async () => {
+test("query through the ClickHouse writer is sent as read-only", async () => {
   await clickhouse.restart();
   const reader: ClickHouseClient = openReadingClient({ url: clickhouse.url });
   try {

@@ -29,7 +29,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     }
   }
 
-  test("ingestion counts distinct events once for shuffled, repeated and interrupted batches", async () => {
+  test("ingestion counts each distinct event once despite shuffled, repeated and interrupted batches", async () => {
     await fc.assert(
       fc.asyncProperty(aScenario, async (scenarioOf) => {
         const workspaceId = aName("ws");
@@ -59,7 +59,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(workspaceId, [now, lastInTime, later]);
   });
 
-  test("ingestion stores valid events beside foreign and invalid ones", async () => {
+  test("ingestion stores the valid events of a batch that also has foreign and invalid ones", async () => {
     const workspaceId = aName("ws");
     const other = aName("ws");
     const timeMs = NOW_MS;
@@ -75,7 +75,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(other, []);
   });
 
-  test("ingestion replaces zero bytes, lone surrogates and fractions", async () => {
+  test("ingestion replaces NUL characters and lone surrogates, and rounds fractions down", async () => {
     const workspaceId = aName("ws");
     const [timeMs, id] = [NOW_MS, aName("ev")];
     const odd = {

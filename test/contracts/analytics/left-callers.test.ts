@@ -75,7 +75,7 @@ async function askAndLeave(kind: Kind, rootKey: string, queries: number): Promis
 }
 
 describe.each(KINDS)("on %s", (kind) => {
-  test("disconnecting clients cancels their running and queued queries and frees slots", {
+  test("disconnected clients' running and queued queries are canceled, and their slots become free", {
     timeout: 60_000,
   }, async () => {
     await askAndLeave(kind, rootKey, QUERIES);

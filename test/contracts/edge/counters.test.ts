@@ -64,7 +64,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(counters.check({ ...charge, identifier: aName("other") }).passed).toBe(true);
   });
 
-  test("check of a local limit learns what other processes have counted", async () => {
+  test("check of a local limit includes what other processes have counted", async () => {
     const another = (await opened.openAnother()).counters({ timeoutMs: 5_000 });
     const charge = aCharge({ limit: 2, accuracy: "local" });
     await another.consume({ limits: [{ ...charge, cost: 2 }] });
@@ -90,7 +90,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume({ ...charge, cost: 1 })).passed).toBe(false);
   });
 
-  test("two charges of one counter in a request add up", async () => {
+  test("two charges to one counter in a request add up", async () => {
     const charge = aCharge({ limit: 10, cost: 6 });
     const both = await consume(charge, charge);
     expect(both.passed).toBe(false);

@@ -73,7 +73,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 1, granted: 5, spent: 2 });
   });
 
-  test("credit denial keeps the limits charged", async () => {
+  test("request denied for lack of credits is still charged to its limits", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 0, spent: 0 });
     const limit = aLimit({ limit: 3 });
@@ -166,7 +166,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("closing all credit counters blocks spending until each is loaded again", async () => {
+  test("spending is blocked after all credit counters are closed, until each is loaded again", async () => {
     const [ref, other] = [aKey(), aKey()];
     for (const each of [ref, other]) await load(each, { rev: 1, granted: 10, spent: 1 });
     await credits.closeAll();

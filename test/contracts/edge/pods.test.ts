@@ -45,7 +45,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.listEach([])).toEqual([]);
   });
 
-  test("pod report describes an unsupported policy in one limited line", async () => {
+  test("pod report describes an unsupported policy in one line of limited length", async () => {
     const report = { ...aReport(), generation: 0, version: 0 };
     await pods.report({ ...report, refused: { version: 8, reason: `format 2\n\u0000${"x".repeat(1000)}` } });
     const [told] = await pods.list(report);

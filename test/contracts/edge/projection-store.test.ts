@@ -138,7 +138,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
   });
 
-  test("workspace created after begin() is complete with the projection", async () => {
+  test("workspace created after begin() is complete when the projection is", async () => {
     await complete();
     const later = aWorkspace();
     await write(3, later.writes);
@@ -153,7 +153,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     expect(await edge.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
   });
 
-  test("workspace and global change streams report changes in order after they are readable", async () => {
+  test("workspace and global change streams report changes in order, once the changed records are readable", async () => {
     const other = aWorkspace();
     const own = new Recording();
     const central = new Recording();
@@ -200,7 +200,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await following.close();
   });
 
-  test("global change stream lists lagging workspaces with the time of each", async () => {
+  test("global heartbeat lists lagging workspaces, each with its own delivered time", async () => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
@@ -220,7 +220,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("Redis clock estimate is available and not behind", async () => {
+  test("Redis clock estimate is available and not behind Redis", async () => {
     const following = await edge.stream.follow("central", new Recording());
     const before = await edge.writer.nowMs();
     const told = edge.stream.storeNowMs() ?? 0;

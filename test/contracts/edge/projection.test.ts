@@ -54,7 +54,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   const find = () => projection.findKey(ws.workspaceId, ws.hash);
   const peek = () => cachedKey(projection, ws.workspaceId, ws.hash);
 
-  test("cached projection returns a key with its references and caches them", async () => {
+  test("cached projection returns a key with the records it refers to, and caches them", async () => {
     expect(peek()).toBeUndefined();
     const found = await find();
     expect(found).toMatchObject({
@@ -192,7 +192,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
-  test("keys that are requested in one turn are read in batches of at most 64, by workspace", async () => {
+  test("keys requested in one turn of the event loop are read in batches of up to 64 of one workspace", async () => {
     const other = aWorkspace();
     await edge.writer.begin(projectionId, [other.workspaceId]);
     await write(other.writes);
@@ -348,7 +348,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("its age", () => projection.stalenessMs() > laterMs);
   });
 
-  test("override for exactly one identifier takes precedence over the best pattern", async () => {
+  test("override for an exact identifier takes precedence over the best matching pattern", async () => {
     const namespaceId = aName("rlns");
     const anOverride = (identifier: string, limit: number) => ({
       id: `rlor_${limit}`,

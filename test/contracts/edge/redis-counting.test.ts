@@ -125,7 +125,7 @@ describe("counting and events when Redis fails", () => {
     expect([await admitted(), await admitted()]).toEqual([3, 0]);
   });
 
-  test("closing the credits of all workspaces takes one pass over Redis", async () => {
+  test("closing the credit counters of all workspaces takes one pass over Redis", async () => {
     const refs = Array.from({ length: 5 }, () => ({ workspaceId: aName("ws"), keyId: aName("key") }));
     await own.edge.credits.load(refs.map((ref) => ({ ref, counter: { rev: 1, granted: 5, spent: 0 } })));
     expect(await own.raw.dbsize()).toBeLessThan(2_000);

@@ -51,7 +51,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
     });
     const allow = (id: string) => raw.hset(keys.projectionState(ws.workspaceId), "previousId", id);
 
-    test("new projection ignores records of the previous one until permitted", async () => {
+    test("new projection ignores records of the previous one until it may fall back to them", async () => {
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
       await allow(aName("prj_other"));
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);

@@ -57,7 +57,7 @@ describe("a projection whose Redis fails", () => {
     expect((await own.history(workspaceId)).length).toBe(103);
   });
 
-  test("change stream keeps its maximum length, and a lagging reader discards its cache", async () => {
+  test("change stream is trimmed to its maximum length, and a lagging reader discards its cache", async () => {
     const { workspaceId, writes } = own.ws;
     const writer = new RedisRecordWriter(own.raw, own.keys, { changesMax: 20 });
     const listener = new Recording();
@@ -73,7 +73,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("reader gets more changes than the stream holds in order, even after a reconnect", async () => {
+  test("reader gets all changes in order, even if they exceed the stream and after a reconnect", async () => {
     const { workspaceId } = own.ws;
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId }, listener);

@@ -89,7 +89,7 @@ describe("a projection that is tampered with", () => {
     await projection.close();
   });
 
-  test("change stream of the wrong type is reported and followed again when valid", async () => {
+  test("change stream of the wrong type is reported, and followed again once it is valid", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);

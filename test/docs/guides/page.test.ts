@@ -19,7 +19,7 @@ test("page runner checks the output lines that the page shows", async () => {
   expect(await runSteps([step], shell())).toMatchObject([{ printed: "root key_… now\n(not printed: no)\n" }]);
 });
 
-test("page runner replaces a value that ends in … with the last output, and leaves out meta", async () => {
+test("page runner replaces a value that ends in … with the one from the last output, and omits meta", async () => {
   const steps = [
     { commands: "echo first acme_1abc acme_2\n", shown: undefined },
     { commands: "export KEY=acme_…   # of the answer\nexport URL=http://here\n", shown: undefined },

@@ -56,7 +56,7 @@ test("gate fuzzer detects a gate that admits every request, and reproduces the c
   expect(findings).toMatchObject([{ isReproduced: true }]);
 });
 
-test("gate fuzzer generates equal cases from one seed on every machine", () => {
+test("gate fuzzer generates the same cases from a seed on every machine", () => {
   // The second is over HTTP/2.
   for (const number of [6, 7]) {
     expect(makeCase(SEED, number)).toEqual(makeCase(SEED, number));

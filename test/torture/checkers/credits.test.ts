@@ -44,7 +44,7 @@ test("credit checker rejects an exhausted response while credits remain", () => 
   expect(count([...spend(CREDITS), ...late], 5, { grants: grants(50) })).toBe(0);
 });
 
-test("credit checker counts acknowledged grants, and possibly unanswered grants", () => {
+test("credit checker counts acknowledged grants, and unanswered grants as possible", () => {
   const grants = [aGrant(1, 50), aGrant(2, 7, { outcome: "unknown" }), aGrant(3, 900, { outcome: "refused" })];
   expect(count(spend(10), CREDITS + 40, { grants })).toBe(0);
   expect(count(spend(10), CREDITS + 47, { grants })).toBe(0);

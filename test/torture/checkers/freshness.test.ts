@@ -15,7 +15,7 @@ test("freshness checker separates a lagging workspace from others", () => {
   expect(checkFreshness(aCase({ samples }))).toEqual([]);
 });
 
-test("freshness checker accepts a stall of the machine as a fault", () => {
+test("freshness checker treats a stall of the machine as a fault", () => {
   expect(count(60, 20, anInternalError("stall", 40, 42))).toBe(0);
 });
 

@@ -11,12 +11,12 @@ test.each(["refused", "forbidden", "limited", "exhausted"] as const)(
   },
 );
 
-test("good key checker requires the key at its creator and reporting processes", () => {
+test("good key checker requires acceptance by the creating process and by processes that reported the key", () => {
   const asks = [anAsk(1, "refused"), anAsk(1, "refused", { process: "api-1" })];
   expect(count({ changes: [created(0)], asks })).toBe(1);
 });
 
-test("good key checker permits rejections of a restored key only while unknown", () => {
+test("good key checker permits rejections of a reenabled key only until the process reports the change", () => {
   const changes = [created(0), aChange(10, { kind: "disable" }), aChange(12, { kind: "enable" })];
   const samples = [aSample(11, 0.5), aSample(14, 1)];
   expect(count({ changes, samples, asks: [anAsk(13, "refused")] })).toBe(0);

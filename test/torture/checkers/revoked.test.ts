@@ -63,12 +63,12 @@ describe("a role or permission that grants to many keys", () => {
   const changes = [aChange(0, { kind: "create", permitted: false }), role(0, "permit"), role(10, "forbid")];
   const ask = (seconds: number) => anAsk(seconds, "valid", { needs: "own", through });
 
-  test("revocation checker rejects keys of a reduced role once it is known", () => {
+  test("revocation checker rejects acceptance of a reduced role's keys once the process reports the change", () => {
     expect(count({ changes, samples: [aSample(9, 1)], asks: [ask(9.5)] })).toBe(0);
     expect(count({ changes, samples: [aSample(12, 1)], asks: [ask(12.5)] })).toBe(1);
   });
 
-  test("revocation checker permits keys with a direct permission unless it was required", () => {
+  test("revocation checker permits acceptance by a direct permission, but not by the one that the role lost", () => {
     const own = [created(0), ...changes.slice(1)];
     const asks = [ask(12.5), anAsk(12.5, "valid", { needs: "shared", through })];
     expect(count({ changes: own, samples: [aSample(12, 1)], asks })).toBe(1);
@@ -88,7 +88,7 @@ describe("changes that revoke a key", () => {
     },
   );
 
-  test("revocation checker considers a permission only when required", () => {
+  test("revocation checker considers a lost permission only if the request requires it", () => {
     const changes = [created(0), aChange(10, { kind: "forbid" })];
     const asks = [anAsk(12.5, "valid", { needs: "own" }), anAsk(12.5, "valid")];
     expect(count({ changes, samples: [aSample(12, 1)], asks })).toBe(1);
@@ -99,7 +99,7 @@ describe("changes that revoke a key", () => {
     expect(count({ changes, samples: [aSample(12, 1)], asks: [anAsk(12.5, "valid")] })).toBe(0);
   });
 
-  test("revocation checker permits acceptance of a restored key", () => {
+  test("revocation checker permits acceptance of a reenabled key", () => {
     const changes = [...disabled, aChange(12, { kind: "enable" })];
     expect(count({ changes, samples: [aSample(13, 0.5)], asks: [anAsk(13.5, "valid")] })).toBe(0);
   });

@@ -28,7 +28,7 @@ test.each([
   },
 );
 
-test("final check uses the last of repeated verifications", () => {
+test("final check uses the last response of repeated verifications", () => {
   const asks = (...responses: AskEntry["response"][]) =>
     responses.map((response, n) => anAsk(n, response, { needs: "own" }));
   const keys = new Map([["key-1", found()]]);
@@ -36,7 +36,7 @@ test("final check uses the last of repeated verifications", () => {
   expect(checkSweep(aCase({}, { keys, sweep: asks("none", "unavailable") }))).toHaveLength(1);
 });
 
-test("final check permits a limited key to be exhausted", () => {
+test("final check permits rejection of a key by its rate limit", () => {
   expect(count("limited", {}, { keyKind: "limited" })).toBe(0);
   expect(count("limited", { enabled: false }, { keyKind: "limited" })).toBe(1);
 });
