@@ -316,7 +316,7 @@ describe("people", () => {
     expect((await context.pages()).length).toBe(1);
   });
 
-  test("workspace admin cannot end the session of an installation admin, who can create and revoke links", async ({
+  test("admin of one workspace cannot end the session of an admin of all workspaces, who can create and revoke links", async ({
     dashboard,
     open,
   }) => {
