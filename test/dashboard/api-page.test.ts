@@ -268,7 +268,7 @@ describe("the page of an API", () => {
     await page.getByRole("link", { name: policyName }).waitFor();
   });
 
-  test("API page is accessible, can be used by keyboard and fits every window", async ({ dashboard, open }) => {
+  test("API page is accessible, can be used by keyboard and fits every window size", async ({ dashboard, open }) => {
     const { path, policyName } = await fullApi(dashboard);
     const page = await open(path);
     await page.getByRole("link", { name: policyName }).waitFor();

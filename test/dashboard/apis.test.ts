@@ -91,7 +91,7 @@ describe("APIs", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
-  test("list with a managed API is accessible and fits every window", async ({ open }) => {
+  test("list with a managed API is accessible and fits every window size", async ({ open }) => {
     const page = await open("/apis");
     await page.getByRole("link", { name: "managed-api" }).waitFor();
     await expectPresentable(page);

@@ -153,7 +153,7 @@ describe("explain", () => {
     expect(await page.title()).toBe("Explain · Postern");
   });
 
-  test("key explanation is accessible and fits every window", async ({ dashboard, open }) => {
+  test("key explanation is accessible and fits every window size", async ({ dashboard, open }) => {
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`);
     await page.getByText("Now:").waitFor();

@@ -159,7 +159,7 @@ describe("a key", () => {
     }
   });
 
-  test("key page is accessible and fits every window", async ({ dashboard, open }) => {
+  test("key page is accessible and fits every window size", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
     await page.getByText("A request now would be admitted").waitFor();

@@ -215,7 +215,7 @@ describe("the list of keys", () => {
     expect(await page.evaluate(() => document.querySelectorAll("main script").length)).toBe(0);
   });
 
-  test("list with keys in every state is accessible and fits every window", async ({ open }) => {
+  test("list with keys in every state is accessible and fits every window size", async ({ open }) => {
     const page = await open("/keys");
     await page.getByText("has-credits").waitFor();
     await expectPresentable(page);

@@ -293,7 +293,7 @@ test("permission matrix keeps marked changes during a lost connection", async ({
   expect(await slugs()).toEqual([slug("read"), slug("write")]);
 });
 
-test("permission matrix with marked changes is accessible and fits every window", async ({ dashboard, open }) => {
+test("permission matrix with marked changes is accessible and fits every window size", async ({ dashboard, open }) => {
   const { name, slug, path } = await aRole(dashboard);
   const page = await open(path);
   await cellOf(page, slug("write"), name).click();

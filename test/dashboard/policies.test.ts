@@ -153,7 +153,7 @@ describe("policies and pods", () => {
     expect(longest).toBeLessThan(isQuiet ? 100 : 1_000);
   }, 120_000);
 
-  test("policy page is accessible and fits every window", async ({ dashboard, open }) => {
+  test("policy page is accessible and fits every window size", async ({ dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies/${policy.policyId}`);
     await page.getByRole("heading", { name: "Pods" }).waitFor();

@@ -312,7 +312,7 @@ test("override form keeps its input while the connection is lost", async ({ dash
   ]);
 });
 
-test("rate limit page is accessible and fits every window", async ({ dashboard, open }) => {
+test("rate limit page is accessible and fits every window size", async ({ dashboard, open }) => {
   const { path } = await aNamespace(dashboard, { "*": 1, acme: 5, [`${"long".repeat(100)}*`]: 5 });
   const page = await open(path);
   await page.getByText(/^longlong/).waitFor();

@@ -471,7 +471,7 @@ describe("links to the log", () => {
   });
 });
 
-test("request log is accessible and fits every window", async ({ open, seeded }) => {
+test("request log is accessible and fits every window size", async ({ open, seeded }) => {
   const page = await open(`/requests?owner=${seeded.busy}`);
   await rows(page).first().waitFor();
   await expectPresentable(page);

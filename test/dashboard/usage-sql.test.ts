@@ -330,7 +330,7 @@ describe("a result", () => {
 });
 
 describe("the page", () => {
-  test("query page with a result is accessible and fits every window", async ({ open, seeded }) => {
+  test("query page with a result is accessible and fits every window size", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");
     await run(page);

@@ -418,7 +418,7 @@ test("usage page shows the data age and pauses polling in the background", async
 });
 
 describe("the page", () => {
-  test("usage page is accessible and fits every window", async ({ open, seeded }) => {
+  test("usage page is accessible and fits every window size", async ({ open, seeded }) => {
     expect(seeded.keys).toHaveLength(3);
     const page = await open("/usage?range=7d");
     await page.getByRole("link", { name: "billing" }).waitFor();
