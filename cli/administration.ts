@@ -31,7 +31,7 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data-dir`, migrates it to this version's schema, and
+ * Connects to the database of DATABASE_URL, or of the `postern dev` that uses `--data-dir`, migrates it to this version's schema, and
  * closes the connection after `work`.
  */
 export async function withDatabase<T>(
@@ -116,7 +116,7 @@ function actor(): Administrator["actor"] {
   return { type: "cli", id: "cli", name: `${userName()}@${hostname()}` };
 }
 
-/** Returns the name of the user; in a container the process may run under a user id without a name. */
+/** Returns the user's name; in a container, the user id may have no name, so the id is returned instead. */
 function userName(): string {
   try {
     return userInfo().username;

@@ -15,8 +15,8 @@ export interface PlotPoint {
 }
 
 /**
- * Returns the lines of a line chart over time; no lines without points. If there are more points than columns, each column shows the
- * maximum of its points.
+ * Returns the lines of a line chart over time; an empty list if there are no points. If there are more points than columns, each column
+ * shows the maximum of its points.
  */
 export function formatPlot(
   points: readonly PlotPoint[],

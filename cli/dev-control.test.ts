@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => control.close());
 
-test("dev control runs a refill for a caller with the token, and returns the number or the failure", async () => {
+test("dev control runs a refill for a caller with the token, and returns the number of refills or the error", async () => {
   expect(await refillInDev(control.state, "2041-01-03")).toEqual({ refilled: 7, failed: 0 });
   expect(await refillInDev(control.state, "2041-01-02")).toBeUndefined();
   await expect(refillInDev(control.state, "2041-01-01")).rejects.toThrow("the running postern dev failed: no store");

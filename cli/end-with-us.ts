@@ -20,7 +20,7 @@ const WATCH = `
   fi`;
 
 export interface KillOnExit {
-  /** Word of the child's command line, which detects that the process id has been reused. */
+  /** Word of the child's command line; if it is missing, the process id has been reused. */
   readonly commandWord: string;
   readonly signal: "INT" | "QUIT" | "KILL";
   /** Directory to remove after the child is killed. */

@@ -19,7 +19,7 @@ const unanswered = {
   detail: "The policy's onCounterFailure is Local.",
 } as const;
 
-test("explanation shows the fallback without counters below the table, also for unaffected requests", () => {
+test("explanation shows below the table how a policy decides without counters, even if the request is unaffected", () => {
   expect(shown(step(unanswered)).slice(-2)).toEqual(["", unanswered.detail]);
   expect(shown(step({})).join("\n")).not.toContain("Every limit");
 });

@@ -31,7 +31,7 @@ export interface Change {
     /** Kind of the API error. */
     readonly kind: string;
     readonly message: string;
-    /** Place of the refused field; `undefined` for an object that is pruned. */
+    /** File of the rejected field; `undefined` for a pruned object, which has no manifest. */
     readonly file?: string;
     readonly line?: number;
   };
@@ -41,7 +41,7 @@ export interface Change {
 export const CHANGES_SHAPE =
   '{"objects":[{"object","action","ids","changes":[{"path","old","new"}],"warnings":[{"path","message"}],"error"}]}';
 
-/** Reads a set that is to be applied or deleted. Prints its notes and problems; returns `undefined` if it has problems. */
+/** Reads a set to apply or delete. Prints its notes and problems; returns `undefined` if it has problems. */
 export async function readSet(
   paths: readonly string[],
   options: { readonly strict: boolean },
@@ -61,7 +61,7 @@ export async function readSet(
   return set;
 }
 
-/** Returns the first part of the managers, `cli.<name>`. Throws `UsageError` for an invalid name. */
+/** Returns the first part of the set's manager names, `cli.<name>`. Throws `UsageError` for an invalid name. */
 export function firstPartOf(name: string): string {
   if (!/^[a-zA-Z0-9-]{1,63}$/.test(name)) {
     throw new UsageError("invalid value for --name: must be 1 to 63 letters, digits and -");
@@ -111,7 +111,7 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
       let change = await apply(targets);
       const apiId = kind === "ApiKeyPolicy" ? apiIn(object).id : undefined;
       if (change.error?.kind === "reference_not_allowed" && apiId !== undefined) {
-        // Manifests do not say which of them manages the API with this id.
+        // Asks the API which object manages the API with this id, because manifests do not say it.
         const { manager } = (await api.call("managed.getObject", { kind: "api", id: apiId })).data;
         const owner = objects.find((one) => managerOf(first, one) === manager);
         if (owner !== undefined) change = await apply([...targets, owner]);
@@ -125,7 +125,7 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
   }
 }
 
-/** Whether an object belongs to another Kubernetes namespace and allows references from the one of `from`. */
+/** Whether an object belongs to another Kubernetes namespace than `from` and allows references from the namespace of `from`. */
 const isForeign = (object: SetObject, { metadata: from }: SetObject): boolean =>
   object.metadata.namespace !== from.namespace && mayUse(object, from.namespace);
 
@@ -146,7 +146,7 @@ const inReverse = (doomed: readonly Doomed[]): Doomed[] => {
 
 const DIGESTED = ["role", "namespace", "override"] as const;
 
-/** Returns the stored objects of a first part that are not in the set. */
+/** Returns the stored objects whose manager names begin with `first` and that are not in the set. */
 export async function findPruned(
   objects: readonly SetObject[],
   { api, first }: Omit<Run, "dryRun">,
@@ -182,7 +182,7 @@ async function* itemsOf<P extends "managed.listDigests" | "policies.listStatus">
   throw new Error(`${list} has more than ${PAGES_MAX} pages`);
 }
 
-/** Deletes or releases objects in order, as `spec.deletionPolicy` says or, without a manifest, as is usual for the kind. */
+/** Deletes or releases objects in order, as `spec.deletionPolicy` says or, without a manifest, by the default of the kind. */
 export async function* deleteAll(
   doomed: readonly Doomed[],
   { api, dryRun }: Omit<Run, "first">,
@@ -207,10 +207,13 @@ const affectsKeys = ({ manager }: Doomed): boolean => OF_KEYS.has(requireManager
 
 const NOTHING: Pick<Change, "ids" | "changes" | "warnings"> = { ids: {}, changes: [], warnings: [] };
 
-/** Statuses of refusals that concern one object. Any other error ends the run. */
+/** Statuses of error responses that concern only one object. Any other error ends the run. */
 const OF_ONE: ReadonlySet<number> = new Set([400, 403, 404, 409, 412]);
 
-/** Returns the change that `call` makes, or its failure, at the refused field of the manifest if there is one. */
+/**
+ * Returns the change that `call` makes or, if the API rejects it, a failed change, located at the rejected field of the manifest if
+ * possible.
+ */
 async function outcomeOf(
   object: string,
   manifest: SetObject | undefined,
@@ -288,7 +291,7 @@ export function exitCodeOf(changes: readonly Change[], dryRun: boolean): number 
   return dryRun && changes.some(({ action }) => action !== "unchanged" && action !== "absent") ? 2 : 0;
 }
 
-/** Asks whether objects that keys depend on may be deleted. Returns false, with the reason, if they may not. */
+/** Asks the person to confirm the deletion of objects that keys depend on. If they do not, prints a note and returns false. */
 export async function mayDelete(doomed: readonly Doomed[], yes: boolean, io: Io): Promise<boolean> {
   const affected = doomed.filter(affectsKeys);
   if (yes || affected.length === 0) return true;

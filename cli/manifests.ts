@@ -153,7 +153,7 @@ function inspect(object: SetObject): Record<"problems" | "warnings", DocumentPro
   return { problems: problems.map(locate), warnings: warnings.map(locate) };
 }
 
-/** Fields that two objects may not share, by kind. */
+/** Fields whose value must be unique in a Kubernetes namespace, by kind. */
 const CLAIMED: Readonly<Record<Kind, string>> = {
   Role: "spec.name",
   RatelimitNamespace: "spec.name",
@@ -162,7 +162,7 @@ const CLAIMED: Readonly<Record<Kind, string>> = {
   ApiKey: "spec.secretRef.name",
 };
 
-/** Checks what only the whole set shows: the same object or name twice, and references. */
+/** Checks the set as a whole: duplicate objects or names, and references between objects. */
 function checkSet(objects: readonly SetObject[]): Record<"problems" | "notes", DocumentProblem[]> {
   const byId = new Map<string, SetObject>();
   const byClaim = new Map<string, SetObject>();
@@ -200,13 +200,13 @@ function checkSet(objects: readonly SetObject[]): Record<"problems" | "notes", D
 export interface Reference {
   /** Field of the manifest that contains the reference. */
   readonly location: string;
-  /** Object that is referred to, such as `RatelimitNamespace shop/limits`. */
+  /** Referenced object, such as `RatelimitNamespace shop/limits`. */
   readonly label: string;
   /** Manifest of that object; `undefined` if the set does not contain it. */
   readonly target: SetObject | undefined;
 }
 
-/** Returns the references of an object by name to objects of the set and to others. */
+/** Returns an object's references by name, both to objects of the set and to other objects. */
 export function referencesOf(object: SetObject, objects: readonly SetObject[]): Reference[] {
   const named = (location: string, kind: Kind, ref: ObjectKey | undefined): Reference[] => {
     if (ref === undefined) return [];

@@ -31,8 +31,8 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
 };
 
 /**
- * Returns the exit code; 0 if the request is allowed, for example by a policy in Audit mode that only records. A rejection with an outcome
- * of a newer server version returns 1.
+ * Returns the exit code; 0 if the request is allowed, for example by a policy in Audit mode that only records. A rejection with an unknown
+ * outcome, from a newer server, returns 1.
  */
 export function exitCodeOf(code: Outcome, allowed: boolean): number {
   if (allowed) return 0;

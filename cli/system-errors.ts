@@ -39,7 +39,7 @@ export function saySystemError(error: NodeJS.ErrnoException, flag?: string): str
   return `no connection to ${where}: ${network}; start the server, or correct its address (${code})`;
 }
 
-/** Returns the text of the file of an option. Throws `UsageError` if it cannot be read. */
+/** Returns the text of the file that an option names. Throws `UsageError` if it cannot be read. */
 export function readOptionFile(option: string, file: string): string {
   try {
     return readFileSync(file, "utf8");

@@ -74,7 +74,7 @@ describe("an instant", () => {
     { text: "30d", ms: nowMs + 30 * 86_400_000 },
   ])("time option accepts $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
 
-  test("time option accepts a duration before now", () => {
+  test("time option accepts a duration as a time before now", () => {
     expect(parseInstant("since", "24h", { nowMs, spans: "back" })).toBe(nowMs - 86_400_000);
   });
 

@@ -136,7 +136,7 @@ const LIST_MAX = 10_000;
 /** Parses the `--limit` of a list. */
 export const parseLimit = (text: string): number => parseInteger("limit", text, { min: 1, max: LIST_MAX });
 
-/** Parses a text of limited length without control characters or lone surrogates. */
+/** Parses text of limited length without control characters or lone surrogates. */
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
   const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
   if (isPlain) return text;

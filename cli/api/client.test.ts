@@ -160,7 +160,7 @@ test("API client errors never contain the root key, even if the server returns i
   expect(`${thrown.message}${thrown.stack}`).not.toContain(ROOT_KEY);
 });
 
-test("API client times out at the deadline, also in the middle of a response", async () => {
+test("API client times out at the deadline, even in the middle of a response", async () => {
   const silent = await aServer(() => undefined);
   const slow = await aServer((response) => void response.writeHead(200).write('{"data":'));
   for (const { url, seen } of [silent, slow]) {
@@ -205,7 +205,7 @@ test("API client retries an idempotent call until it gets a response", async () 
   expect(seen.requests).toBe(3);
 });
 
-test("API client sends a creating call once, and the error says that the call may have succeeded", async () => {
+test("API client does not retry a call that creates something, and the error says that it may have succeeded", async () => {
   for (const respond of [
     (response: ServerResponse) => void response.destroy(),
     (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),
@@ -252,7 +252,7 @@ test("API client does not wait for a quota beyond its deadline", async () => {
   expect(seen.requests).toBe(1);
 });
 
-test("API client trusts a private CA only if it is named, and otherwise says what to do", async () => {
+test("API client trusts a private CA only if one is configured, and otherwise says what to do", async () => {
   const { cert, key } = certificates.make("server");
   const other = certificates.make("other");
   const server = createTlsServer({ cert, key }, (_, response) => workspace(response, 1));

@@ -16,7 +16,7 @@ const HOW =
 
 /**
  * Returns the connection from the options, otherwise from the environment, otherwise from the default profile, otherwise from the `postern
- * dev` that runs on `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is
+ * dev` that uses `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is
  * ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {

@@ -38,7 +38,7 @@ test("page iterator requests a page only after the previous one was taken", asyn
   expect(asked).toHaveLength(3);
 });
 
-test("page iterator requests no more rows than it shows, and returns the cursor of the next one", async () => {
+test("page iterator requests no more rows than its maximum, and returns the cursor of the next page", async () => {
   const { api, asked } = anApi(1000);
   let last: string | undefined;
   for await (const { next } of pagesOf(api, "permissions.listRoles", {}, { max: 130, cursor: "10" })) last = next;

@@ -28,8 +28,8 @@ const isCursor = (next: unknown): boolean =>
   typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
 /**
- * Parses the paging options. Throws `UsageError`. If the list is sorted by the ids of the kind `of`, the cursor must be an id of this kind;
- * the API would accept any text and list the rows that sort after it.
+ * Parses the paging options. Throws `UsageError`. If `of` is set, the list is sorted by ids of that kind, and the cursor must be such an
+ * id: the API would accept any text and list the rows that sort after it.
  */
 export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of?: IdKind): Paging {
   if (all && limit !== undefined) throw new UsageError("--all and --limit exclude each other");

@@ -67,7 +67,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
   if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
-  // The error of a refused manifest repeats its detail at the field.
+  // For a rejected manifest, the API repeats the detail as the message of the field.
   const more = problemsOf(errors).filter(({ message }) => message !== said);
   return refusal([detail, ...problemTexts(more)].join(" "));
 }
@@ -108,7 +108,7 @@ function problemTexts(errors: unknown): string[] {
   return errors.length > FAULTS_MAX ? [...texts, `and ${errors.length - FAULTS_MAX} more problems`] : texts;
 }
 
-/** Returns the message for a response that does not come from an api-server, such as that of a proxy. */
+/** Returns the message for a response that does not come from an api-server, such as one from a proxy. */
 export function notOurs({ status, contentType, location }: Answered, { url }: Called): string {
   if (status >= 300 && status < 400 && location !== undefined) {
     return `${url} responded with a redirect to ${printable(location.slice(0, DETAIL_LENGTH_MAX))}; use the address of the api-server itself`;
@@ -137,7 +137,7 @@ const UNTRUSTED = new Set([
 const doubtOf = ({ procedure, isOnce }: Called): string =>
   isOnce ? `. ${procedure} may have succeeded; check before you retry` : "";
 
-/** Returns the message for a call without a response within `waitedMs`. */
+/** Returns the message for a call that got no response within `waitedMs`. */
 export function unreachable({ code, maybeDone }: NoResponse, called: Called, waitedMs: number): string {
   const reason = UNTRUSTED.has(code)
     ? "its certificate authority is not trusted; set --ca-file, or the CA of the profile"

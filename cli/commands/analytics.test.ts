@@ -88,7 +88,7 @@ test("analytics command groups more than three days by day unless hours are requ
   expect(await usage(`--since ${new Date(hourMs).toISOString().slice(0, 16)}Z --until 1h`)).toHaveLength(3);
 });
 
-test("analytics command by key, identity or outcome sorts by use, for one API or all APIs", async () => {
+test("analytics command by key, identity or outcome sorts by usage, for one API or all APIs", async () => {
   expect(await usage("--by key")).toMatchObject([
     { keyId: "key_2", total: 3, valid: 2, disabled: 1, time: null },
     { keyId: "key_1", total: 2, valid: 1, rateLimited: 1 },

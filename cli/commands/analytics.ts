@@ -71,7 +71,7 @@ export const analytics = defineCommand({
   description:
     "Includes the APIs for which the root key has read_analytics. Counts lag by a few seconds, and the range is extended to full hours. For SQL queries, call analytics.getVerifications.",
   options: {
-    api: { type: "string", placeholder: "ID", help: "API id, api_…; restricts the result to its keys" },
+    api: { type: "string", placeholder: "ID", help: "API id (api_…); restricts the result to its keys" },
     by: {
       type: "string",
       placeholder: "WHAT",

@@ -88,7 +88,7 @@ export const apiServer = defineCommand({
     dashboard: {
       type: "string",
       placeholder: "on|off",
-      help: "dashboard at /dashboard/ of the API port",
+      help: "dashboard at /dashboard/ on the API port",
       default: "on",
       env: "POSTERN_DASHBOARD",
       accepts: SWITCH,

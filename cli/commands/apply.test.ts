@@ -40,7 +40,7 @@ function folderOf(...objects: object[]): string {
 const run = (command: string, folder: string, args: readonly string[] = [], options: RunOptions = {}) =>
   cli.run([command, "-f", folder, ...args], options);
 
-test("apply stores a set in the order of its references, and a second run changes nothing", async () => {
+test("apply stores referenced objects before those that refer to them, and a second run changes nothing", async () => {
   const limited = { ratelimits: [{ namespace: "first-limits", by: ["key"], limit: 5, duration: "1m" }], match: {} };
   // The files are in the wrong order.
   const folder = folderOf(
@@ -71,7 +71,7 @@ test("apply stores a set in the order of its references, and a second run change
   expect(found.rows).toEqual([{ manager: "cli.first/Role/shop/first-editor" }]);
 });
 
-test("diff shows each changed path with both values and exits with 2, and --json has everything", async () => {
+test("diff shows each changed path with both values and exits with 2, and --json prints the same changes", async () => {
   await run("apply", folderOf(policy("diffed"), role("diffed")));
   const folder = folderOf(policy("diffed", { mode: "Audit" }), role("diffed", ["a.read", "b.write"]));
   const shown = await run("diff", folder);
@@ -93,7 +93,7 @@ test("diff shows each changed path with both values and exits with 2, and --json
   expect(json.objects[1].changes).toEqual([{ path: "policy.mode", old: "Enforce", new: "Audit" }]);
 });
 
-test("colours appear only on a terminal without NO_COLOR", async () => {
+test("colors appear only on a terminal without NO_COLOR", async () => {
   const folder = folderOf(role("painted"));
   const { env } = cli.as(cli.t.workspace.rootKey);
   expect((await run("diff", folder, [], { columns: 80 })).text).toContain("\u001b[32m+ Role shop/painted");
@@ -102,7 +102,7 @@ test("colours appear only on a terminal without NO_COLOR", async () => {
   }
 });
 
-test("refused object names its field with file and line, and does not stop the others", async () => {
+test("error for a rejected object names its file and line, and the other objects are still applied", async () => {
   await cli.t.data("permissions.createRole", { name: "taken" });
   const folder = folderOf(role("taken"), role("free"));
   const ran = await run("apply", folder);
@@ -118,7 +118,7 @@ test("refused object names its field with file and line, and does not stop the o
   expect(other.code).toBe(1);
 });
 
-test("set with a problem is refused whole before anything is sent", async () => {
+test("set with a problem is rejected as a whole before anything is sent", async () => {
   const folder = folderOf(role("whole"), role("whole2", ["not a slug"]));
   const ran = await run("apply", folder, [], { env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x" } });
   expect(ran.code).toBe(1);
@@ -139,7 +139,7 @@ test("reference to another Kubernetes namespace of the set follows its allowedNa
   expect(alone.out[0]).toContain("does not allow references from the namespace shop");
 });
 
-test("set with more shared namespaces than one call may name is applied", async () => {
+test("set with more shared namespaces than fit in one call is applied", async () => {
   const shared = Array.from({ length: 260 }, (_, i) =>
     namespace(`many-${i}`, "platform", { allowedNamespaces: ["shop"] }),
   );
@@ -163,7 +163,7 @@ test("policy uses the API of another namespace's policy only if that policy allo
   );
 });
 
-test("prune deletes what is no longer in the set, in the reverse order, and only what this set made", async () => {
+test("prune deletes in reverse order only objects that this set created and no longer contains", async () => {
   const all = [namespace("pruned-limits"), role("pruned"), override("pruned", { name: "pruned-limits" })];
   await run("apply", folderOf(role("untouched")), ["--name", "untouched"]);
   await run("apply", folderOf(...all, role("stays")), ["--name", "pruning"]);
@@ -193,7 +193,7 @@ test("prune deletes what is no longer in the set, in the reverse order, and only
   expect(rows).toHaveLength(1);
 });
 
-test("delete follows spec.deletionPolicy, keeps an API with keys, and may be repeated", async () => {
+test("delete follows spec.deletionPolicy, keeps an API with keys, and can be repeated", async () => {
   const folder = folderOf(
     policy("doomed", { deletionPolicy: "Delete" }),
     role("doomed", [], { deletionPolicy: "Orphan" }),
@@ -225,7 +225,7 @@ test("ApiKey is skipped with a note, and the wrong workspace is refused", async 
   expect((await run("apply", folderOf(role("named")), ["--name", "a/b"])).code).toBe(2);
 });
 
-test("server that goes away half way ends the run, and the output says what was done", async () => {
+test("run ends when the server becomes unavailable halfway, and the output says which objects were changed", async () => {
   let calls = 0;
   const server = createServer((request, response) => {
     calls += 1;

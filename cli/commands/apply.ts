@@ -23,7 +23,7 @@ export const setOptions = {
   name: {
     type: "string",
     placeholder: "NAME",
-    help: "name of the set, which is part of its managers: cli.NAME/…",
+    help: "set name, the first part of its manager names: cli.NAME/…",
     default: "default",
   },
   workspace: {
@@ -37,7 +37,7 @@ const prune = {
   type: "boolean",
   help: "delete stored objects of the set --name that are not in the files",
 } as const;
-const yes = { type: "boolean", help: "delete objects that keys depend on without a question" } as const;
+const yes = { type: "boolean", help: "delete objects that keys depend on without confirmation" } as const;
 const dryRun = { type: "boolean", help: "show the changes without making them; exit code 2 if there are any" } as const;
 
 type SetOptions = OptionValues<typeof setOptions & typeof connection> & {
@@ -85,7 +85,7 @@ export const diff = defineCommand({
 export const deleteCommand = defineCommand({
   name: "delete",
   description:
-    "Deletes or releases stored objects as spec.deletionPolicy says. Requires the permissions of managed.deleteObject. Exit codes as of `postern apply`.",
+    "Deletes or releases stored objects as spec.deletionPolicy says. Requires the permissions of managed.deleteObject. Exit codes as for `postern apply`.",
   options: { ...setOptions, "dry-run": dryRun, yes, ...connection, json },
   response: CHANGES_SHAPE,
   run: async (options, io) => {

@@ -22,7 +22,7 @@ export const cacheOptions = {
   "max-cache-bytes": {
     type: "string",
     placeholder: "BYTES",
-    help: "maximum memory of cached keys: up to half of the spare heap (default: a quarter)",
+    help: "maximum memory for cached keys: up to half of the spare heap (default: a quarter)",
     env: "POSTERN_MAX_CACHE_BYTES",
     accepts: BYTES,
   },

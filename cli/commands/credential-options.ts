@@ -27,7 +27,7 @@ export const credentialOptions = {
   "token-file": {
     type: "string",
     placeholder: "PATH",
-    help: "ServiceAccount token of the pod with the audience `postern`, for --credentials-url",
+    help: "the pod's ServiceAccount token with the audience `postern`, for --credentials-url",
     default: "/var/run/secrets/postern/token",
     env: "POSTERN_TOKEN_FILE",
     accepts: FOLLOWED_FILE,

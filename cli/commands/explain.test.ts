@@ -130,7 +130,7 @@ test("explain finds a policy by its manifest name among names with the same endi
   expect(absent.notes.join()).toContain("no policy is named shop/absent");
 });
 
-test("explain of a request that a gate rejected uses its method and path", async () => {
+test("explain of a request that a gate rejected takes the method and path from the options", async () => {
   const { keyId, apiId } = await resources.key();
   const { policyId } = await resources.policy(apiId, {
     rules: [{ match: { methods: ["POST"] }, ratelimits: FEW }, {}],

@@ -18,7 +18,7 @@ export const explain = defineCommand({
   name: "explain",
   description: `Shows each step of keys.explainVerification with its value, its source and the age of the data. Charges nothing. Explains a keys.verifyKey call, or with --policy a request at the gate. Requires read_key and verify_key on the API; with --request-id also workspace.*.explain, and with a policy name read_api on the APIs of all policies. ${EXIT_CODES_HELP}`,
   options: {
-    "key-id": { type: "string", placeholder: "ID", help: "key id, key_…" },
+    "key-id": { type: "string", placeholder: "ID", help: "key id (key_…)" },
     "key-file": {
       type: "string",
       placeholder: "PATH",
@@ -27,7 +27,7 @@ export const explain = defineCommand({
     "request-id": {
       type: "string",
       placeholder: "ID",
-      help: "request id, req_…, up to 7 days old; shows its stored verification and explains its key as of now",
+      help: "request id (req_…), up to 7 days old; shows its stored verification and explains its key as of now",
     },
     policy: {
       type: "string",
@@ -196,8 +196,8 @@ async function explainRequest(
   });
   const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
   if (policyId !== "" && circumstances.path === undefined) {
-    // Prints notes, because a gate does not store the method and path of a request. An explanation without them could show VALID for a
-    // request that was rejected.
+    // Requires the method and path, which a gate does not store: without them, the explanation could show VALID for a request that was
+    // rejected.
     for (const line of then) io.note(line);
     throw new UsageError(`a gate does not store the method and path of ${requestId}; set --request`);
   }
@@ -207,7 +207,7 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // Prints a note, because the permissions and the cost of the original call are unknown. A call that was rejected because of them can be
+  // Names the assumed permissions and cost, because those of the original call are unknown: a call that was rejected because of them can be
   // VALID in the explanation.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;

@@ -11,7 +11,7 @@ import { parseRatelimit, ratelimit, ratelimitText } from "./new-ratelimit.ts";
 export const identity = {
   type: "string",
   placeholder: "IDENTITY",
-  help: "identity id, id_…, or external id",
+  help: "identity id (id_…) or external id",
   required: true,
 } as const;
 

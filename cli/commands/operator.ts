@@ -92,7 +92,7 @@ export const operator = defineCommand({
     "controller-class": {
       type: "string",
       placeholder: "NAME",
-      help: "value of the label postern.dev/controller-class of this operator's objects (default: objects without the label)",
+      help: "value of the label postern.dev/controller-class on this operator's objects (default: objects without the label)",
       env: "POSTERN_CONTROLLER_CLASS",
       accepts: text("name", "up to 32 lower-case letters, digits and `-`"),
     },

@@ -11,7 +11,7 @@ import { parseDurationOption, parseInteger } from "../values.ts";
 export const namespace = {
   type: "string",
   placeholder: "NAMESPACE",
-  help: "rate-limit namespace: id, rlns_…, or name",
+  help: "rate-limit namespace id (rlns_…) or name",
   required: true,
 } as const;
 

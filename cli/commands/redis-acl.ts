@@ -7,7 +7,7 @@ export const redisAcl = defineCommand({
   description:
     "Prints a command for redis-cli; add a password as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs scripts that api-servers have loaded. Requires Redis 7 or later.",
   options: {
-    workspace: { type: "string", placeholder: "ID", help: "workspace id of the pods' user" },
+    workspace: { type: "string", placeholder: "ID", help: "id of the pods' workspace" },
     "control-plane": { type: "boolean", help: "print the rules of the api-servers' user, for all workspaces" },
     "allow-user-management": {
       type: "boolean",

@@ -9,7 +9,7 @@ import { printOne, printPages } from "../output.ts";
 export const role = {
   type: "string",
   placeholder: "ROLE",
-  help: "role id, role_…, or name",
+  help: "role id (role_…) or name",
   required: true,
 } as const;
 

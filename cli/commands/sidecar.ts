@@ -115,14 +115,14 @@ export const sidecar = defineCommand({
     "ext-auth-http-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
-      help: "address of the HTTP ext-auth endpoint for nginx, HAProxy, Traefik, Caddy, Apache and Envoy (default: closed)",
+      help: "address of the HTTP ext-auth endpoint for nginx, HAProxy, Traefik, Caddy, Apache and Envoy (default: disabled)",
       env: "POSTERN_EXT_AUTH_HTTP_LISTEN",
       accepts: LISTEN,
     },
     "ext-auth-grpc-listen": {
       type: "string",
       placeholder: "[HOST:]PORT",
-      help: "address of the gRPC ext-auth endpoint: Envoy's ext_authz and rate limit service (default: closed)",
+      help: "address of the gRPC ext-auth endpoint for Envoy's ext_authz and rate limit services (default: disabled)",
       env: "POSTERN_EXT_AUTH_GRPC_LISTEN",
       accepts: LISTEN,
     },
@@ -166,14 +166,14 @@ export const sidecar = defineCommand({
     "snapshot-dir": {
       type: "string",
       placeholder: "PATH",
-      help: "directory of this pod for a snapshot, which serves cached keys after a restart while Redis is unavailable; requires POSTERN_SNAPSHOT_KEY",
+      help: "this pod's snapshot directory, to serve cached keys after a restart while Redis is unavailable; requires POSTERN_SNAPSHOT_KEY",
       env: "POSTERN_SNAPSHOT_DIR",
       accepts: FOLDER,
     },
     "max-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: `maximum client connections, without upgraded ones; at the limit the longest idle one is evicted, or the new one rejected (default ${DEFAULT_LIMITS.clientConnectionsMax}, ${TLS_LIMITS.clientConnectionsMax} with TLS)`,
+      help: `maximum client connections, excluding upgraded ones; at the limit the longest idle one is evicted, or the new one rejected (default ${DEFAULT_LIMITS.clientConnectionsMax}, ${TLS_LIMITS.clientConnectionsMax} with TLS)`,
       env: "POSTERN_MAX_CONNECTIONS",
       accepts: CONNECTIONS,
     },
@@ -203,7 +203,7 @@ export const sidecar = defineCommand({
     "max-client-share": {
       type: "string",
       placeholder: "PERCENT",
-      help: "maximum share of each of these four limits for one client address; use 100 if all clients share one proxy",
+      help: "maximum share of each connection or request limit for one client address; use 100 if all clients share one proxy",
       default: String(100 * DEFAULT_LIMITS.addressShare),
       env: "POSTERN_MAX_CLIENT_SHARE",
       accepts: SHARE,

@@ -117,13 +117,13 @@ describe("the exit code and the first line say how it ends", () => {
 describe("what a policy says of requests", () => {
   const fixtures = "keys: [{ name: one }]\napis: [{ ipAllowList: [10.0.0.0/8] }]";
 
-  test("simulate sends the key where the policy expects it, also in a query", async () => {
+  test("simulate sends the key where the policy expects it, even in a query", async () => {
     const manifest = file("query.yaml", policy("  credentials: [{ query: { name: key } }]"));
     const ran = await run("-f", manifest, "--fixtures", file("f.yaml", fixtures), "--request", "GET /?a=b");
     expect(ran).toMatchObject({ code: 0, notes: [] });
   });
 
-  test("simulate derives the client address by the policy", async () => {
+  test("simulate derives the client address as the policy defines", async () => {
     const manifest = file(
       "forwarded.yaml",
       policy("  clientAddress: { from: ForwardedFor, trustedProxies: [192.0.2.0/24] }"),
@@ -163,7 +163,7 @@ describe("what a policy says of requests", () => {
     expect((await run(...both, ...as, "--policy", "shop/carts")).code).toBe(10);
   });
 
-  test("simulate offers the key of an ApiKey manifest under its name", async () => {
+  test("simulate can send the key of an ApiKey manifest by its name", async () => {
     const apiKey = `---
 apiVersion: postern.dev/v1alpha1
 kind: ApiKey
@@ -230,7 +230,7 @@ describe("rules by host and header, and limits of anonymous rules", () => {
   });
 });
 
-test("simulate rejects an address after its failed attempts, and spares a key that succeeded from it", async () => {
+test("simulate rejects an address after too many failed attempts, except for a key that succeeded from it before", async () => {
   const manifest = file(
     "attempts.yaml",
     policy("  clientAddress: { from: Connection }\n  failedAttempts: { limit: 2, duration: 1m }"),

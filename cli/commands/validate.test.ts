@@ -171,7 +171,7 @@ test.each([
   expect(ran.out.join("\n")).toContain(says);
 });
 
-test("validate reads a List, CRLF and a byte order mark, and notes objects that are elsewhere", async () => {
+test("validate reads a List, CRLF and a byte order mark, and notes references to objects outside the set", async () => {
   const items = [1, 2].map((i) => JSON.parse(object("Role", `shop/r${i}`, { name: `r${i}` })));
   const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
   expect(await validate(["-"], list)).toMatchObject({ code: 0, out: ["1 file, 0 problems"] });

@@ -69,7 +69,7 @@ export function bashCompletion(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** Returns one shell `case` per pattern. The names of commands and options contain neither quotes nor shell syntax. */
+/** Returns one shell `case` per pattern. Command and option names need no quoting, because they contain neither quotes nor shell syntax. */
 const cases = (of: string, rows: ReadonlyArray<readonly [string, string]>): string[] => [
   `  case "${of}" in`,
   ...rows.map(([pattern, action]) => `    "${pattern}") ${action} ;;`),

@@ -33,7 +33,7 @@ function findInRoute(route: Route, discovered: DiscoveredKeys): void {
     ...(route.methods.length === 0 ? {} : { methods: route.methods as NonNullable<Match["methods"]> }),
     ...hostsOf(route),
   };
-  // A blocked path precedes the limit of its route.
+  // The rules for blocked paths come before the route's limit, because the first matching rule applies.
   if (blocker !== undefined) {
     for (const pattern of z.array(z.string()).catch([]).parse(blocker.block_rules)) {
       const path = blockedPath(pattern);
@@ -94,7 +94,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   request_method: "method",
 };
 
-/** Returns the values that a limit counts by, or why they have no counterpart. */
+/** Returns the values that a limit counts by, or a text that says why they have no counterpart. */
 function countedBy({
   key_type: type = "var",
   key = "remote_addr",

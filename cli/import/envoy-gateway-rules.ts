@@ -5,8 +5,8 @@ import { type KubeObject, nameOf } from "./kubernetes.ts";
 import { addRule, BY_HOST, headerMatch, type Match, omitRule, readLimits, UNITS } from "./policy-rules.ts";
 
 /*
- * Drafts rules from the BackendTrafficPolicies of Envoy Gateway: exact selectors become conditions of a rule, and distinct ones the values
- * that its limit counts by.
+ * Drafts rules from the BackendTrafficPolicies of Envoy Gateway: selectors of type `Exact` become conditions of a rule, and those of type
+ * `Distinct` become the values that its limit counts by.
  */
 
 const HeaderSelector = z.looseObject({ name: Text, value: Text, type: Text, invert: z.unknown().optional() });
@@ -33,7 +33,7 @@ export function findEnvoyGatewayRules(objects: readonly KubeObject[], discovered
     for (const [index, { clientSelectors, limit }] of rules.entries()) {
       const from = `${what}, rule ${index + 1}`;
       const duration = UNITS[(limit.unit ?? "").toLowerCase()] ?? "";
-      // A request that one of the selectors matches is limited.
+      // A request is limited if any of the selectors matches it, so each selector becomes a rule.
       for (const selector of clientSelectors.length === 0 ? [EVERY_CLIENT] : clientSelectors) {
         const read = readSelector(selector);
         if (typeof read === "string") omitRule(discovered, from, read);
@@ -49,7 +49,7 @@ export function findEnvoyGatewayRules(objects: readonly KubeObject[], discovered
 const EVERY_CLIENT: Selector = { headers: [], sourceCIDR: undefined };
 const KNOWN_MEMBERS = new Set(["headers", "sourceCIDR"]);
 
-/** Returns the conditions of a selector and the values that it counts by, or why they have no counterpart. */
+/** Returns the conditions of a selector and the values that it counts by, or a text that says why they have no counterpart. */
 function readSelector(selector: Selector): { readonly match: Match; readonly by: string[] } | string {
   const by: string[] = [];
   const headers: ReturnType<typeof headerMatch>[] = [];

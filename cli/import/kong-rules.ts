@@ -5,7 +5,8 @@ import { addRule, BY_HOST, headerMatch, type Limit, type Match, omitRule, readLi
 
 /*
  * Drafts rules from the routes of Kong's declarative file: `rate-limiting` and `rate-limiting-advanced` become limits, and
- * `request-termination` denies. Of plugins with one name, that of the route precedes that of its service, and this precedes the global one.
+ * `request-termination` denies. If a plugin is configured at several levels, the route's configuration takes precedence over its service's,
+ * and the service's over the global one.
  */
 
 const Plugin = z.looseObject({
@@ -98,7 +99,7 @@ function limit(
   const add = (by: string[], more: Match = {}) =>
     addRule(discovered, from, { match: { ...match, ...more }, access, limits: limitsOf(config, by) });
   const header = typeof config.header_name === "string" ? config.header_name : undefined;
-  // Kong counts by address if a request has no consumer, no credential or another path.
+  // Kong falls back to counting by address if a request has no consumer or credential, or if its path is not the configured one.
   if (limitBy === "ip" || (!hasKeys && (limitBy === "consumer" || limitBy === "credential"))) add(["address"]);
   else if (limitBy === "consumer") add(["identity"]);
   else if (limitBy === "credential") add(["key"]);

@@ -16,8 +16,8 @@ import { omitRulesOf } from "./policy-rules.ts";
 
 /*
  * Imports keys from Kong Gateway: from the declarative file that `deck gateway dump` writes, or from the KongConsumers and Secrets of its
- * ingress controller. The file may list credentials inside of their consumers or in lists of their own. The groups of a consumer (ACL
- * groups and consumer groups) become roles.
+ * ingress controller. The file may list credentials inside their consumers or in separate lists. The groups of a consumer (ACL groups and
+ * consumer groups) become roles.
  */
 
 const Credential = z.looseObject({ key: Text, ttl: Text, created_at: Text });

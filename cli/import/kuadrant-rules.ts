@@ -4,7 +4,10 @@ import { listOf, Text } from "./documents.ts";
 import { type KubeObject, nameOf } from "./kubernetes.ts";
 import { addRule, BY_HOST, headerMatch, type Match, omitRule, omitRulesOf, readLimits } from "./policy-rules.ts";
 
-/* Drafts rules from the RateLimitPolicies of Kuadrant: `counters` become the values that a limit counts by, `when` its conditions. */
+/*
+ * Drafts rules from the RateLimitPolicies of Kuadrant: `counters` become the values that a limit counts by, and `when` becomes its
+ * conditions.
+ */
 
 const Limit = z.looseObject({
   rates: listOf(z.looseObject({ limit: Text, window: Text })),
@@ -81,7 +84,10 @@ function countedBy(expression: string): string | undefined {
   return header === undefined ? COUNTERS[expression] : `header.${header}`;
 }
 
-/** Adds a condition to the match. Returns false if it has no counterpart, or if the match has one of its kind. */
+/**
+ * Adds a condition to the match. Returns false if the condition has no counterpart, or if the match already has a condition of the same
+ * kind.
+ */
 function addCondition(match: Match, condition: string): boolean {
   const [, prefix] = /^request\.(?:url_)?path\.startsWith\(['"]([^'"]+)['"]\)$/.exec(condition) ?? [];
   const [, subject = "", , value = ""] = /^(\S+) *== *(['"])([^'"]*)\2$/.exec(condition) ?? [];

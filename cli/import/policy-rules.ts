@@ -12,7 +12,7 @@ import { type KubeObject, nameOf } from "./kubernetes.ts";
 export type Match = NonNullable<RuleDraft["match"]>;
 export type Limit = NonNullable<RuleDraft["ratelimits"]>[number];
 
-/** Counts all requests of a host together, which is the closest to a counter of all requests. */
+/** Counts all requests of a host together, which is the closest equivalent to a counter of all requests. */
 export const BY_HOST = ["host"];
 
 /** Duration of each unit of other systems. A month has 30 days, a year 365. */
@@ -47,7 +47,7 @@ export function addRule(
   if (by.includes("host")) discovered.note("limits by host replace limits of all requests together");
 }
 
-/** Reads an object that may have limits. If it cannot be read, notes why, so that its keys are imported all the same. */
+/** Reads an object that may have limits. If it is invalid, adds a note instead of failing, so that its keys are still imported. */
 export function readLimits<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -66,7 +66,7 @@ export function readLimits<S extends z.ZodType>(
 export const omitRule = (discovered: DiscoveredKeys, from: string, why: string): void =>
   discovered.note(`${from} is not imported as a rule: ${why}`);
 
-/** Notes objects of kinds that have limits or denials which the import does not read. */
+/** Adds a note for each object of these kinds, whose limits or denials the import does not read. */
 export function omitRulesOf(
   kinds: readonly string[],
   objects: readonly KubeObject[],

@@ -85,7 +85,7 @@ acls: [{ consumer: bob, group: silver }]
   expect(discovered.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not imported")]);
 });
 
-test("Kong import does not give keys to a consumer whose name is the id of another", () => {
+test("Kong import does not assign keys to a consumer whose name is another consumer's id", () => {
   const discovered = find(
     findKongKeys,
     `{ "consumers": [{ "id": "a", "username": "b" }, { "id": "c", "username": "a2" }], "keyauth_credentials": [
@@ -143,7 +143,7 @@ describe("a ttl of Kong", () => {
   const expiries = ({ keys }: DiscoveredKeys) => keys.map(({ from, key }) => [from, key.expires]);
   const left = (discovered: DiscoveredKeys) => discovered.left.map(({ from, why }) => `${from}: ${why}`);
 
-  test("Kong import omits only keys with a ttl while --ttl-is is not given", () => {
+  test("Kong import without --ttl-is skips keys with a ttl and no others", () => {
     const discovered = find(findKongKeys, file);
     expect(expiries(discovered)).toEqual([
       ["consumer a, key 3", undefined],
@@ -168,7 +168,7 @@ describe("a ttl of Kong", () => {
     ]);
   });
 
-  test("Kong import counts a total ttl from created_at, and names keys without it", () => {
+  test("Kong import counts a total ttl from created_at, and reports keys without created_at", () => {
     const discovered = find(findKongKeys, file, "total");
     expect(expiries(discovered)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
     expect(left(discovered)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);

@@ -73,7 +73,7 @@ function findKey({ keys }: World, name: string | false | undefined): DecidedKey 
 export interface Decision extends Decided {
   /** Number of requests that were allowed. */
   readonly passed: number;
-  /** Expected result, computed before the last request was charged. */
+  /** Result that the explanation predicts, computed before the last request was charged. */
   readonly expected: Expected;
 }
 

@@ -35,7 +35,7 @@ export const apiUpdate = defineCommand({
   name: "api update",
   description: "Omitted options keep their value. Existing keys keep their prefix and length.",
   options: {
-    id: { type: "string", placeholder: "ID", help: "API id, api_…", required: true },
+    id: { type: "string", placeholder: "ID", help: "API id (api_…)", required: true },
     "ip-allow-list": {
       type: "string",
       placeholder: "LIST|none",

@@ -47,7 +47,7 @@ const DEFAULT_URL = "http://127.0.0.1:8080";
 
 export const dashboardLink = defineCommand({
   name: "dashboard link",
-  description: `The link works once, for ${LINK_LIVES_MS / 60_000} minutes. Send it only to its person, whose changes appear in the audit log under --name.`,
+  description: `The link works once, within ${LINK_LIVES_MS / 60_000} minutes. Send it only to the intended person: the audit log lists their changes under --name.`,
   options: {
     role: {
       type: "string",

@@ -43,7 +43,7 @@ export const importOptions = {
   "api-id": {
     type: "string",
     placeholder: "ID",
-    help: "API id of the keys, api_…; optional with --dry-run",
+    help: "API id (api_…) for the keys; optional with --dry-run",
   },
   "dry-run": { type: "boolean", help: "report without importing" },
 } as const;
@@ -56,7 +56,7 @@ const options = {
   "ttl-is": {
     type: "string",
     placeholder: "remaining|total",
-    help: "start of a key's ttl: the import or its created_at; if omitted, keys with a ttl are skipped",
+    help: "start of a key's ttl: the import or the key's created_at; if omitted, keys with a ttl are skipped",
     accepts: oneOf(...TTL_MEANINGS),
   },
   ...importOptions,

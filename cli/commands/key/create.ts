@@ -16,14 +16,14 @@ export const keyCreate = defineCommand({
   description:
     "Standard output has only the key, without a newline in a pipe or file. It is shown once, unless it is recoverable. Requires create_key on the API.",
   options: {
-    api: { type: "string", placeholder: "ID", help: "API id, api_…", required: true },
+    api: { type: "string", placeholder: "ID", help: "API id (api_…)", required: true },
     name: { type: "string", placeholder: "TEXT", help: "internal name, hidden from the owner" },
     prefix: {
       type: "string",
       placeholder: "WORD",
-      help: "key prefix, such as shop (default: that of the API)",
+      help: "key prefix, such as shop (default: the API's)",
     },
-    "byte-length": { type: "string", placeholder: "N", help: "random bytes of the key (default: that of the API)" },
+    "byte-length": { type: "string", placeholder: "N", help: "random bytes of the key (default: the API's)" },
     "external-id": {
       type: "string",
       placeholder: "ID",

@@ -5,7 +5,7 @@ import { ratelimitText } from "../new-ratelimit.ts";
 export const id = {
   type: "string",
   placeholder: "ID",
-  help: "key id, key_…, not its secret",
+  help: "key id (key_…), not its secret",
   required: true,
 } as const;
 

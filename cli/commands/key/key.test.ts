@@ -311,13 +311,13 @@ describe("key list", () => {
   });
 });
 
-test("--timeout beyond the maximum of timers is rejected", async () => {
+test("--timeout above the timer maximum is rejected", async () => {
   const { code, notes } = await cli.run(["key", "list", "--api", apiId, "--timeout", "30d"]);
   expect([code, notes.join()]).toEqual([2, expect.stringContaining("for --timeout: must be a duration")]);
   expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
 });
 
-test("key list error names a server without Postgres and the next action", async () => {
+test("key list error names the server and the next action while the server has no Postgres", async () => {
   const away = await openApiCli();
   try {
     await away.t.dropDatabase();

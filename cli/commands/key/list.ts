@@ -10,7 +10,7 @@ export const keyList = defineCommand({
   name: "key list",
   description: "Does not show the keys themselves. Requires read_key and read_api on the API.",
   options: {
-    api: { type: "string", placeholder: "ID", help: "API id, api_…", required: true },
+    api: { type: "string", placeholder: "ID", help: "API id (api_…)", required: true },
     "external-id": { type: "string", placeholder: "ID", help: "filter by owner" },
     ...paging,
     ...connection,

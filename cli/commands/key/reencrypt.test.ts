@@ -43,7 +43,7 @@ const run = async (json: boolean, ...keys: EncryptionKey[]) => {
   return { code, out: out.join("\n") };
 };
 
-test("key reencrypt moves every key to the first encryption key and lists those still in use", async () => {
+test("key reencrypt moves every key to the first encryption key and lists the encryption keys still in use", async () => {
   const ids = Array.from({ length: 1100 }, (_, i) => `key_${String(i).padStart(4, "0")}`);
   for (const id of ids) await store(id, old);
   const first = await run(true, current, old);

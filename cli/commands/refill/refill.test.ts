@@ -36,7 +36,7 @@ const left = async (): Promise<number> =>
   (await cli.db.query("select granted - spent as n from key_credits")).rows[0].n;
 const refill = (args: string, more = env) => cli.run(`refill run --data-dir /nowhere ${args}`, { env: more });
 
-test("refill run applies due refills once and prints the number of keys", async () => {
+test("refill run applies each due refill only once and prints the number of keys", async () => {
   expect(await refill("--at 2041-03-02T23:59:00Z")).toEqual({
     code: 0,
     out: ["refilled 1 key that were due by 2041-03-02"],
@@ -69,7 +69,7 @@ test("refill run uses the date in UTC", async () => {
   ]);
 });
 
-test("refill run includes spent credits that only Redis has", async () => {
+test("refill run accounts for spent credits that only Redis has counted", async () => {
   const edge = await openRedisEdge({
     url: redis.url,
     prefix: env.POSTERN_REDIS_PREFIX ?? "",

@@ -12,7 +12,7 @@ import { parseFuture, parseInstant } from "../../values.ts";
 
 type RootKey = Schema<"RootKey">;
 
-const id = { type: "string", placeholder: "ID", help: "root key id, rk_…", required: true } as const;
+const id = { type: "string", placeholder: "ID", help: "root key id (rk_…)", required: true } as const;
 
 /** Maximum number of permissions that a table cell names; further permissions are counted. */
 const NAMED_MAX = 2;
