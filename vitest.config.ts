@@ -37,12 +37,12 @@ export default defineConfig({
     // A shared machine may pause for seconds, so a test that measures time can fail without a defect. In CI, a failed test is therefore
     // retried once.
     retry: process.env.CI === "true" ? 1 : 0,
-    // More than a small machine has cores, because many tests wait for other processes.
+    // More workers than a small machine has cores, because many tests wait for other processes.
     maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // The default of one second is too short where others load the machine.
+    // The default of one second is too short on a machine that other processes load.
     expect: { poll: { timeout: 10_000 } },
     projects: [
       {

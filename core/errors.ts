@@ -70,7 +70,7 @@ export const ERROR_KINDS = {
   sign_in_failed: row(
     401,
     "Unauthorized",
-    "A sign-in link works once, for five minutes. A sign-in with a provider must finish in the same browser within ten minutes.",
+    "A sign-in link works once, within five minutes. A sign-in with a provider must finish in the same browser within ten minutes.",
   ),
   cross_origin_request: row(
     403,
@@ -178,7 +178,7 @@ export const ERROR_KINDS = {
   not_managed: row(
     409,
     CONFLICT,
-    "The call may only change what the manifest already manages, and it manages no such object.",
+    "The call may only change what the manifest already manages, and the manifest manages no such object.",
   ),
   reference_not_allowed: row(
     409,

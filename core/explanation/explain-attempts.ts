@@ -5,8 +5,8 @@ import type { Step } from "./shapes.ts";
 import { counterSource, said, UNANSWERED, UNKNOWN_AGE } from "./step.ts";
 
 /**
- * Explains whether the key may be tried from the client address. `outcomes` are those of the failure and the success counter; `undefined` if
- * the counters do not respond, in which case a gate uses what it has counted itself.
+ * Explains whether the key may be tried from the client address. `outcomes` has the outcome of the failure counter and that of the success
+ * counter. It is `undefined` if the counters do not respond, in which case a gate uses its own counts.
  */
 export function explainAttempts(
   { identifier, limit, durationMs }: LimitCharge,

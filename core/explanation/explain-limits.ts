@@ -6,7 +6,7 @@ import { uncountedLimits } from "./explain-uncounted.ts";
 import type { ExplainedKey, ExplainedLimit, RecordedVerification, SeenCounts, Source } from "./shapes.ts";
 import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Values that counting observed. `view` is `undefined` for a request without a key. */
+/** What was observed while a request was counted. `view` is `undefined` for a request without a key. */
 export interface RecordedCount extends Pick<RecordedVerification, "plan" | "recordsAgeMs" | "uncounted" | "policy"> {
   readonly check: { readonly view: KeyView | undefined };
 }
@@ -113,7 +113,7 @@ export function limitsStep(seen: RecordedCount, limits: readonly ExplainedLimit[
   };
 }
 
-/** Formats the name of a limit. For a limit that counts by other values than the key or the identity, adds these values. */
+/** Formats the name of a limit. If a limit counts by values other than the key or the identity, adds these values. */
 const nameLimit = ({ name, namespace = name, source, identifier }: ExplainedLimit): string =>
   (source === "rule" || source === "namespace") && identifier.includes("=") ? `${namespace} ${identifier}` : namespace;
 

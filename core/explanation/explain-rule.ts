@@ -10,9 +10,9 @@ import { said } from "./step.ts";
 /** The policy rule that a gate selects for a request before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
-  /** Selected rule if it requires a key or has limits; `undefined` if the request is decided without both. */
+  /** Selected rule if it requires a key or has limits; `undefined` if the request is decided without a key and limits. */
   readonly rule: CompiledRule | undefined;
-  /** Code of a request that is decided; `undefined` if `rule` decides it. */
+  /** Code of a request that is already decided; `undefined` if the checks that `rule` requires decide it. */
   readonly code: "MALFORMED" | "ANONYMOUS" | "DENIED" | undefined;
   /** Index of the selected rule, −1 for the implicit rule; `undefined` if the path is rejected. */
   readonly index: number | undefined;
@@ -86,7 +86,10 @@ export function explainRule(
   };
 }
 
-/** Returns the steps of a request without a key: those of the rule, and those of its limits, which decide if one of them is decisive. */
+/**
+ * Returns the steps of a request without a key: the steps of the rule, then those of its limits. If a limit step is decisive, no rule step
+ * is.
+ */
 export function withLimitSteps(ofRule: readonly Step[], ofLimits: readonly Step[]): Step[] {
   const isDecided = ofLimits.some(({ decisive }) => decisive);
   return [...ofRule.map((step) => (isDecided ? { ...step, decisive: false } : step)), ...ofLimits];

@@ -13,7 +13,7 @@ export interface UncountedStep extends Pick<RecordedVerification, "policy"> {
 
 const AWAY = "The shared counters were not reached.";
 
-/** Returns the step for the limits, which come from `sources` and from the policy. */
+/** Returns the step for the limits. The step's sources are `sources` and the policy. */
 export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const result = uncounted.alone?.passed === false ? false : "skipped";
   const detail = `${AWAY} ${policy === undefined ? ofCall(uncounted) : atGate(uncounted)}`;

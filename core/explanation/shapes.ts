@@ -124,7 +124,7 @@ export interface ExplainedKey {
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
-/** Values that a verification of a key observed. */
+/** What was observed while a key was verified. */
 export interface RecordedVerification {
   /** Input of the key check. `query` is the parsed permission query, or a string that states why the query cannot be parsed. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };

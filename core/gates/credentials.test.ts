@@ -21,7 +21,7 @@ const aReview = (changes: object = {}) =>
 
 const { user } = aReview();
 
-test("gate credentials are for the pod that the Kubernetes TokenReview names", () => {
+test("gate credentials are issued to the pod that the Kubernetes TokenReview names", () => {
   expect(podOfToken(aReview())).toEqual({ namespace: "shop", name: "orders-1", uid: "pod-uid" });
 });
 
@@ -41,7 +41,7 @@ test.each([
   expect(podOfToken(review)).toBe(undefined);
 });
 
-test("gate credentials are only for a policy in the namespace of the pod", () => {
+test("gate credentials are issued only for a policy in the pod's namespace", () => {
   const pod = { namespace: "shop", name: "orders-1", uid: "u" };
   const asked = { workspaceId: "ws_1", cluster: "east", policy: "orders" };
   expect(policyOfPod(asked, pod).manager).toBe("east/ApiKeyPolicy/shop/orders");

@@ -35,7 +35,7 @@ export interface ImportingApi {
 }
 
 export interface ImportOptions<Row> {
-  /** Target of the import, and its name in the audit log. */
+  /** API that gets the keys, name of the import in the audit log, and the keys. */
   readonly what: { readonly apiId: string; readonly name: string; readonly rows: readonly Row[] };
   readonly api: ImportingApi;
   /** Returns the SHA-256 of the complete key in base64. */

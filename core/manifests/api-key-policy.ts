@@ -193,7 +193,7 @@ const PORT_NAME = /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 const ADDRESS_REQUIRED = "requires spec.clientAddress, which says where the address comes from";
 
-/** Returns each place of a spec that needs the client address. */
+/** Returns each location in a spec that requires the client address. */
 function addressUses({ failedAttempts, rules }: { failedAttempts: unknown; rules: readonly ManifestRule[] }) {
   const limits = rules.flatMap(({ ratelimits }, rule) =>
     ratelimits.flatMap(({ by = [] }, limit) =>
@@ -251,7 +251,7 @@ export const ApiKeyPolicySpec = withRules(
     defaultAccess: z
       .enum(["Key", "Anonymous", "Deny"])
       .default("Key")
-      .describe("Access of a request that matches no rule, as in a rule."),
+      .describe("Access of a request that matches no rule; same values as in a rule."),
     failedAttempts: FailedAttempts.optional(),
     mode: z
       .enum(["Enforce", "Audit"])

@@ -328,7 +328,7 @@ describe("an invalid manifest", () => {
       name: "a limit in a namespace without an identifier",
       manifest: withLimit({ name: undefined, namespace: "n" }),
       location: "spec.rules[0].ratelimits[0]",
-      message: /requires by, or an identifier/,
+      message: /requires `by`, or an `identifier`/,
     },
     {
       name: "two limits on one counter",

@@ -124,7 +124,7 @@ function checkParameters(
   }
 }
 
-/** `by` with one key or identity compiles like `identifier`, which every gate knows. */
+/** `by: [key]` and `by: [identity]` compile to the form of `identifier`, which gates of every version understand. */
 function compileCountedBy({
   identifier = "Key",
   by = [identifier.toLowerCase()],

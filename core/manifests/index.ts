@@ -141,7 +141,7 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    // kubectl reads `role` and `roles` without an API group as the RBAC kind of Kubernetes.
+    // Without an API group, kubectl takes `role` and `roles` for the RBAC kind of Kubernetes.
     shortNames: ["keyrole", "keyroles"],
     description: "Named set of permissions for keys.",
     specSchema: RoleSpec,

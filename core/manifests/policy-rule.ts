@@ -111,7 +111,7 @@ const Ratelimit = withRules(
     },
     {
       rule: "!has(self.namespace) || has(self.identifier) || has(self.by)",
-      message: "a limit in a namespace requires by, or an identifier: Key or Identity",
+      message: "a limit in a namespace requires `by`, or an `identifier`: Key or Identity",
       holds: ({ namespace, identifier, by }) => namespace === undefined || identifier !== undefined || by !== undefined,
     },
   ],

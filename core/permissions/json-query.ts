@@ -1,11 +1,11 @@
 import type { Query } from "./query.ts";
 
 /*
- * The permission query of v1, in JSON; it becomes the same tree as the text of v2:
+ * The permission query of v1, in JSON. It is parsed to the same tree as the text of a v2 query:
  *
  *   query = text | { "and": [query, …] } | { "or": [query, …] }        at least one element each
  *
- * In an object with both members only `and` counts; other members are ignored. The tree is as deep as the JSON, whose depth the body parser
+ * If an object has both members, only `and` counts; other members are ignored. The tree is as deep as the JSON, whose depth the body parser
  * limits.
  */
 

@@ -57,8 +57,8 @@ export const lastUseOf = (uses: readonly UseOfTuple[]): string | undefined =>
     .reduce<string | undefined>((a, b) => (a === undefined || b > a ? b : a), undefined);
 
 /**
- * Returns the tuples that were not requested for 30 days, and the narrower form of those that are too wide. Both lists are empty while the
- * usage is unknown.
+ * Returns the tuples that were not requested for 30 days, and narrower forms of the tuples that are too wide. Both lists are empty while
+ * the usage is unknown.
  */
 function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narrower: Map<string, string> } {
   const knownFor = nowMs - Math.max(key.createdAt, key.permissionsSince, key.usesSince);

@@ -1,15 +1,15 @@
 /*
  * Bounds the identifiers that clients can invent for one limit. In each window a gate counts the first identifiers separately; all others
- * share a counter. So a client that sends a new value with each request fills neither Redis nor the memory of the gate, and does not
- * escape the limit. A client that is known by its key, identity or address is bounded by itself, so that it cannot use up the identifiers
- * of other clients.
+ * share a counter. So a client that sends a new value with each request fills neither Redis nor the memory of the gate, and does not escape
+ * the limit. A client that is known by its key, identity or address has its own bound, so that it cannot use up the identifiers of other
+ * clients.
  */
 
-/** Maximum identifiers of one window of a limit. */
+/** Maximum number of identifiers of a limit per window. */
 const DISTINCT_MAX = 10_000;
-/** Maximum identifiers of one window of all limits of a policy together. */
+/** Maximum number of identifiers of all limits of a policy together, per window. */
 const DISTINCT_OF_POLICY_MAX = 50_000;
-/** Maximum identifiers of one window that have the same key, identity, address and method. */
+/** Maximum number of identifiers of a limit per window that have the same key, identity, address and method. */
 const DISTINCT_OF_GROUP_MAX = 1_000;
 
 /** Counts the requests that were counted together because their limit has too many identifiers. */
@@ -17,7 +17,7 @@ export interface SharedRequests {
   count: number;
 }
 
-/** Returns the maximum for each of `limits` limits of a policy. */
+/** Returns the maximum number of identifiers of each limit, for a policy with this number of limits. */
 export const distinctMaxOf = (limits: number): number =>
   Math.min(DISTINCT_MAX, Math.floor(DISTINCT_OF_POLICY_MAX / limits));
 

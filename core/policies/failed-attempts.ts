@@ -2,20 +2,20 @@ import type { LimitCharge, LimitOutcome } from "../charges.ts";
 import type { CompiledPolicy } from "./policy.ts";
 
 /*
- * Counters of `failedAttempts`: one counts the failures of a client address, and one for each key that succeeded from the address marks the
- * key as spared for an hour.
+ * Counters of `failedAttempts`. One counts the failures of a client address. Each key that succeeded from the address has another one,
+ * which spares the key for an hour.
  */
 
 export interface AttemptCounters {
-  /** The charge of one failure. */
+  /** Charge for one failed attempt. */
   readonly failure: LimitCharge;
-  /** The charge of one success of the key. */
+  /** Charge for one successful attempt with the key. */
   readonly success: LimitCharge;
 }
 
 /** Duration for which a key is spared after it succeeded from an address. */
 export const SPARED_MS = 3_600_000;
-/** Units of a success: enough for a rest to remain until the hour ends, because counts of the previous window decrease with time. */
+/** Units of one success. The sliding window counts less and less of the previous window; 3,600 units leave some until the hour ends. */
 const SUCCESS_COST = 3_600;
 const SUCCESS_LIMIT = 1_000_000_000;
 
@@ -43,6 +43,6 @@ export function attemptCounters(of: {
   };
 }
 
-/** Returns whether the key succeeded from the address within the last hour, by a check of its success counter. */
+/** Returns whether the key succeeded from the address within the last hour, given the outcome of its success counter. */
 export const hasSucceeded = (success: LimitOutcome | undefined): boolean =>
   success !== undefined && success.remaining < SUCCESS_LIMIT;

@@ -26,9 +26,9 @@ export class HostSets {
   readonly #rules: number;
   readonly #everyHost: RuleSet;
   readonly #exact = new Map<string, RuleSet>();
-  /** Rules by the name below which their hosts are. */
+  /** Rules for `*.NAME`, by this name. */
   readonly #below = new Map<string, RuleSet>();
-  /** Cache of the last host, because most clients name few. */
+  /** Cache for the last host, because most requests name one of a few hosts. */
   #last: { readonly host: string; readonly found: RuleSet } | undefined;
 
   /** `hosts` lists the hosts of each rule; `undefined` for a rule that applies to every host. */

@@ -169,7 +169,7 @@ describe("rules", () => {
     expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
   });
 
-  test("first rule of any policy that matches by the plain definition applies to any request", () => {
+  test("for any policy and request, the first rule that matches by the plain definition applies", () => {
     const segment = fc.constantFrom("a", "ab", "b");
     const path = fc.array(segment, { maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
     const template = fc
@@ -282,7 +282,7 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
-  test("near-match check finds a rule that matches letter case alone, although another matches more lenient readings", () => {
+  test("near-match check finds a rule whose path differs only in letter case, even if another rule matches a more lenient reading", () => {
     const rules = [aRule({ path: { prefix: "/admin/open" }, access: "Anonymous" }), guarded, open];
     expect(match("/admin/users/7", { rules })).toHaveProperty("refused");
     const covered = [
@@ -424,7 +424,7 @@ describe("conditions besides method and path", () => {
     });
   });
 
-  test("template with braces that are no parameter is reported at policy compilation", () => {
+  test("template whose braces are not a parameter is reported at policy compilation", () => {
     for (const template of ["/a{b}", "/{a}b", "/{}", "/{a...}/b", "/*", "/{a-b}"]) {
       expect(() => compileRules({ rules: [aRule({ path: { template } })], allowPaths: [] }), template).toThrow(
         TemplateError,

@@ -55,7 +55,7 @@ export interface RuleMatcher {
 export interface CompileOptions {
   /** Counts requests whose limits have too many identifiers. */
   readonly shared?: SharedRequests;
-  /** Returns the time that bounds identifiers per window, Unix ms. */
+  /** Returns the current time, Unix ms, which selects the window in which identifiers are bounded. */
   readonly nowMs?: () => number;
 }
 
@@ -163,7 +163,8 @@ class CompiledRules implements RuleMatcher {
     // Rules without requirements need no protection.
     const evades = (other: Candidate) => other.requirement !== OPEN && other.requirement !== found.requirement;
     if (checksNearMatches && !(this.#areFolded && isFolded(path))) {
-      // Many routers ignore only letter case and a trailing slash, so another rule can match their reading than the most lenient one.
+      // Many routers ignore only letter case and a trailing slash. The path as they read it can match another rule than the most lenient
+      // reading.
       for (const reading of [foldPath(path), ignoringCase(path)]) {
         if (evades(this.#first(this.#folded, reading, request))) return NEAR_MATCH;
       }
@@ -210,7 +211,7 @@ class CompiledRules implements RuleMatcher {
   }
 }
 
-/** What a request fulfills besides its path. */
+/** Properties of a request, other than its path, that rules match. */
 interface Conditions {
   readonly ofMethod: OfMethod;
   /** Rules for the request's host; `undefined` if no rule names hosts. */
@@ -315,7 +316,7 @@ const SUFFIX: RejectedPath = {
   refused: "an app may read the path as that of another rule, and its suffix as a format",
 };
 
-/** Returns the path as a router reads it that decodes it and ignores letter case and a trailing slash. */
+/** Returns the path as read by a router that decodes it and ignores letter case and a trailing slash. */
 function ignoringCase(path: string): string {
   const text = (decodePath(path) ?? path).toLowerCase();
   return text.endsWith("/") ? text.slice(0, -1) : text;
@@ -327,14 +328,19 @@ function withoutSuffix(path: string): string {
   return dot > path.lastIndexOf("/") + 1 ? path.slice(0, dot) : path;
 }
 
-/** Returns whether the rule names the last segment of the path. A rule whose own path has a suffix applies only to paths with it. */
+/**
+ * Returns whether the rule names the last segment of the path. A rule whose own path has a suffix applies only to paths with that suffix.
+ */
 function namesLastSegment({ segments }: RulePath, path: string): boolean {
   return segments.at(-1) !== PARAMETER && segments.length > 0 && segments.length === segmentsOf(path).length;
 }
 
 const matchesEveryPath = ({ segments, ends }: RulePath): boolean => segments.length === 0 && ends === "hereOrBelow";
 
-/** Folds the literal segments of a rule's path. A lenient app may serve `/files` for `/files/`, so a rest may be missing. */
+/**
+ * Folds the literal segments of a rule's path. A lenient app may serve `/files` for `/files/`, so a rule for `/files/{path...}` then
+ * matches `/files` too.
+ */
 function foldRulePath({ segments, ends, parameters }: RulePath): RulePath {
   const folded: RulePath["segments"][number][] = [];
   let literals: string[] = [];

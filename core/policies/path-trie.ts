@@ -25,7 +25,7 @@ interface Node {
   parameter: Node | undefined;
   /** Rules that match a path that ends at this node. */
   here: RuleSet | undefined;
-  /** Rules that match a path that goes on below this node. */
+  /** Rules that match a path that continues below this node. */
   below: RuleSet | undefined;
 }
 

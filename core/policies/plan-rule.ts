@@ -24,7 +24,7 @@ const NO_IDENTIFIERS: readonly string[] = [];
  * replaces the limits of the key and its identity that have the same name.
  *
  * `last` is an earlier plan for the same view, rule and options. It is returned again if it counts the same identifiers, because counters
- * cache their Redis command by the plan's charges. Making the command takes several times as long as planning.
+ * cache their Redis command by the plan's charges, and building the command takes several times as long as planning.
  */
 export function planRule(
   view: KeyView | undefined,

@@ -34,7 +34,7 @@ describe("a rule is reported as shadowed if an earlier rule", () => {
     },
   ])("$name", ({ rules }) => expect(shadowedIn(rules)).toEqual([1]));
 
-  test("and another one match all of its methods or hosts together", () => {
+  test("rule is shadowed if two earlier rules together match all of its methods or hosts", () => {
     const rules = [{ methods: ["GET" as const] }, { methods: ["POST" as const], name: "writes" }];
     const [warning] = warningsOf([...rules, { methods: ["GET", "POST"], path: { prefix: "/a" } }], "Deny");
     expect(warning).toEqual({
@@ -64,7 +64,7 @@ test.each<{ name: string; rules: Partial<PolicyRule>[] }>([
 describe("methods without a rule", () => {
   const guarded: Partial<PolicyRule> = { methods: ["POST"], path: { prefix: "/orders" }, permissions: "write" };
 
-  test("are reported once for each guarded path, with what happens to their requests", () => {
+  test("methods without a rule are reported once per guarded path, with the consequence for their requests", () => {
     const rules: Partial<PolicyRule>[] = [
       guarded,
       { methods: ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT"], path: { prefix: "/orders" } },

@@ -3,11 +3,11 @@ import { type CompiledPolicy, HTTP_METHODS, type PolicyRule } from "./policy.ts"
 import { PARAMETER, parseRulePath, type RulePath } from "./rule-path.ts";
 
 /*
- * Warnings about rules that are valid but probably not what their author meant. Both are certain: no request reaches a rule that is
- * reported as shadowed, and no rule matches a method that is reported as unguarded.
+ * Warnings about rules that are valid but probably not what their author meant. Both kinds of warning are certain: no request reaches a
+ * rule that is reported as shadowed, and no rule matches a method that is reported as unguarded.
  */
 
-/** A warning about a rule, which is an index from 0. */
+/** A warning about a rule. `rule` is the index of the rule, from 0. */
 export interface RuleWarning {
   readonly rule: number;
   readonly message: string;
@@ -50,8 +50,8 @@ const parseRule = ({ methods, path, hosts, headers = [] }: PolicyRule, allow: Ru
 });
 
 /**
- * Returns the earlier rules that together match all requests of a rule; `undefined` if a request may reach the rule. One of them must match
- * each combination of a method and a host of the rule, with all of its paths and headers.
+ * Returns the earlier rules that together match all requests of a rule; `undefined` if a request may reach the rule. For each method and
+ * host of the rule, one of them must match all of the rule's paths and headers.
  */
 function shadowing(rule: ParsedRule, earlier: readonly ParsedRule[]): number[] | undefined {
   const wider = earlier.flatMap((one, index) =>
@@ -113,7 +113,7 @@ const hostsMeet = (one: ParsedRule["hosts"], other: ParsedRule["hosts"]): boolea
   one.some((host) => coversHost(other, host)) ||
   other.some((host) => coversHost(one, host));
 
-/** Returns whether requests with the headers of `narrow` have the headers of `wide`. */
+/** Returns whether every request with the headers of `narrow` also has the headers of `wide`. */
 const coversHeaders = (wide: Pick<ParsedRule, "headers">, narrow: Pick<ParsedRule, "headers">): boolean =>
   wide.headers.every(({ name, exact }) =>
     narrow.headers.some((header) => header.name === name && (exact === undefined || header.exact === exact)),
@@ -141,7 +141,7 @@ function unguardedRules(
   });
 }
 
-/** A rule that denies methods on every path, such as TRACE, does not say that the other methods need a rule. */
+/** A rule that denies methods on every path, such as TRACE, does not imply that the other methods need a rule. */
 function isGuarded({ access, permissions, ratelimits }: PolicyRule, { segments, ends }: RulePath): boolean {
   if (access === "Deny") return segments.length > 0 || ends !== "hereOrBelow";
   return access === "Key" && (permissions !== undefined || ratelimits.length > 0);

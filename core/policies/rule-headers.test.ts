@@ -12,6 +12,6 @@ test.each([
   { raw: ["X-Beta", "1", "Connection", "close, X-BETA"], found: "x-beta" },
   { raw: ["Connection", "close", "connection", "x-beta"], found: "x-beta" },
   { raw: ["X-Beta", "1", "Connection", "keep-alive, X-Other"], found: undefined },
-])("ambiguous header among $raw is $found, as the gate finds it", ({ raw, found }) =>
+])("headers $raw contain the ambiguous header $found", ({ raw, found }) =>
   expect(ambiguousHeaderIn(new Set(["x-beta", "a_b"]), raw)).toBe(found),
 );

@@ -17,7 +17,7 @@ export interface RulePath {
   readonly segments: readonly RuleSegment[];
   /** Whether the rule matches the path of its segments, longer paths, or both. */
   readonly ends: "here" | "below" | "hereOrBelow";
-  /** Index of each parameter's segment; the rest of the path for `{name...}`. */
+  /** Index of each parameter's segment. `isRest`: the parameter is `{name...}`, which takes the rest of the path. */
   readonly parameters: ReadonlyMap<string, { readonly at: number; readonly isRest: boolean }>;
 }
 
@@ -26,7 +26,7 @@ const EVERY_PATH: RulePath = { segments: [], ends: "hereOrBelow", parameters: ne
 /** Matches a parameter, which is always a complete segment. */
 const A_PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 
-/** A template that no request can match, or with braces that are no parameter. The message says what is expected. */
+/** Error for a template that no request can match, or whose braces are not a parameter. The message says what is expected. */
 export class TemplateError extends Error {
   override name = "TemplateError";
 }
@@ -58,7 +58,7 @@ export function parseTemplate(template: string, allow: readonly PathAllowance[])
       segments.push(segmentsOf(canonical(`/${text}`, allow))[0] ?? "");
       continue;
     }
-    // If a name occurs twice, it names the first of its segments.
+    // If a name occurs twice, it refers to its first segment.
     if (!parameters.has(name)) parameters.set(name, { at, isRest: rest !== undefined });
     if (rest === undefined) segments.push(PARAMETER);
     else if (at < texts.length - 1) throw new TemplateError(`{${name}...} must be the last segment`);

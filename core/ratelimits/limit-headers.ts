@@ -8,7 +8,7 @@ export interface ShownLimit {
   readonly remaining: number;
   /** Seconds to the end of the window, rounded up. */
   readonly resetS: number;
-  /** Value of RateLimit-Policy; absent if the limit is not of a rule with a name. */
+  /** Value of RateLimit-Policy; absent if the limit does not belong to a named rule. */
   readonly policy?: string;
 }
 

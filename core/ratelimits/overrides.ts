@@ -10,8 +10,9 @@ const STAR = "*";
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Matches each literal at its leftmost position. A later position is never better. Line breaks do not change this: a wildcard would have to
- * span the earlier occurrence of the literal, so the literal contains no line break. So no backtracking is required.
+ * Matches each literal at its leftmost position, without backtracking: a later position is never better. Line breaks, which wildcards do
+ * not match, do not change this. A wildcard that reached a later position would span the earlier occurrence of the literal, so the literal
+ * and the text between contain no line break.
  */
 export function matchesPattern(pattern: string, identifier: string): boolean {
   let star = pattern.indexOf(STAR);
@@ -34,7 +35,7 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 
 /**
  * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters. If
- * several patterns have equally many, the one with the smallest id applies. Exact overrides are usually looked up separately.
+ * several patterns have the same number of them, the one with the smallest id applies. Exact overrides are usually looked up separately.
  */
 export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   patterns: readonly Override[],

@@ -12,8 +12,8 @@
  */
 
 /**
- * Maximum clock difference at which no window exceeds its limit, between two servers of one Redis or before and after a correction of one
- * clock.
+ * Maximum difference between the clocks of two servers of one Redis, or caused by a correction of one clock, with which no window exceeds
+ * its limit.
  */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 

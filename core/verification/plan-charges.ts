@@ -30,7 +30,7 @@ export interface CallCharges {
   readonly creditCost: number;
 }
 
-/** Returns the plan of a call that names its limits, or why one of them cannot be charged (see `LimitSelection`). */
+/** Returns the plan of a call that names its limits, or the reason why one of them cannot be charged (see `LimitSelection`). */
 export function planCall(
   view: KeyView,
   { ratelimits, creditCost }: CallCharges,

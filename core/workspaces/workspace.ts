@@ -5,8 +5,8 @@
 export const DEFAULT_WORKSPACE = "default";
 
 /**
- * Syntax of a workspace name. It is that of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed
- * inside. A name must not begin like an id, because an id takes precedence over an equal name.
+ * Syntax of a workspace name. A name must be a valid Kubernetes label value, because manifests name workspaces in a label. Underscores are
+ * allowed inside. A name must not begin like an id, because an id takes precedence over an equal name.
  */
 export const WORKSPACE_NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 

@@ -345,7 +345,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     name: "a limit in a namespace without an identifier",
     manifest: withLimits({ namespace: "n", limit: 1, duration: "1m" }),
     field: "spec.rules[1].ratelimits[0]",
-    says: /requires by, or an identifier/,
+    says: /requires `by`, or an `identifier`/,
   },
   {
     name: "an empty selector",

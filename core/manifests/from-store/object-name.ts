@@ -1,9 +1,9 @@
 /*
- * Name of a Kubernetes object, derived from a stored name, which may have any characters. It depends only on that name, so that writing a
- * manifest twice gives the same object.
+ * Name of a Kubernetes object, derived from a stored name that may contain any characters. It depends only on the stored name, so that
+ * writing a manifest twice gives the same object.
  */
 
-/** Maximum length of a name: that of a label value, because tools copy names into labels. */
+/** Maximum length of a name: the limit for label values, because tools copy names into labels. */
 const LENGTH_MAX = 63;
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 

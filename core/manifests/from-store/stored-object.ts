@@ -29,7 +29,7 @@ export interface StoredOverride extends Stored {
   readonly async: boolean;
 }
 
-/** An API, with the policy that guards an app with its keys, if one exists. */
+/** An API and, if one exists, the policy of an app that accepts the API's keys. */
 export interface StoredApi extends Stored {
   readonly kind: "ApiKeyPolicy";
   readonly apiId: string;

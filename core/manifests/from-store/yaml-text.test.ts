@@ -75,7 +75,7 @@ describe("an override", () => {
     });
   });
 
-  test("exported override references an existing namespace manifest and its required settings", () => {
+  test("exported override references its namespace's existing manifest and names the setting that this requires", () => {
     const manager = { cluster: "main", kind: "RatelimitNamespace", namespace: "mail", name: "outbound" };
     const managed = { ...override, namespace: { ...namespace, manager } };
     expect(manifestsIn(managed)).toHaveLength(1);

@@ -6,8 +6,8 @@ import { manifestsOf, type WrittenManifest } from "./manifests-of.ts";
 import type { StoredObject } from "./stored-object.ts";
 
 /*
- * Manifests as YAML text. With the schemas of all kinds, this code is too large for the first page load, so the dashboard loads it on
- * demand.
+ * Manifests as YAML text. This code includes the schemas of all kinds. It is too large for the first page load, so the dashboard loads it
+ * on demand.
  */
 
 const COMMENT_WIDTH = 100;
