@@ -44,14 +44,14 @@ async function run(
   return { calls, states, last, error, waitedMs: now, most };
 }
 
-test("runBatch calls once for each item, at most four at a time", async () => {
+test("runBatch makes one call for each item, at most four at a time", async () => {
   const { calls, last, most, error } = await run(() => undefined);
   expect(calls.toSorted((a, b) => a - b)).toEqual(ITEMS);
   expect(last).toEqual({ done: 20, failed: [], left: [], waitsUntilMs: undefined });
   expect([most, error]).toEqual([4, undefined]);
 });
 
-test("runBatch lists items that the server rejects and goes on with the others", async () => {
+test("runBatch lists items that the server rejects and continues with the others", async () => {
   const { last, error } = await run((item) => {
     if (item === 3) throw refusal(404, { kind: "key_not_found" });
     if (item === 7) throw refusal(409, { kind: "managed_by_manifest" });
@@ -91,7 +91,7 @@ describe("runBatch ends early and keeps the rest:", () => {
     expect(again.last).toMatchObject({ done: 20, left: [], failed: [] });
   });
 
-  test("a server that does not respond, after four tries", async () => {
+  test("runBatch ends early if the server does not respond to four tries", async () => {
     const { last, error, calls } = await run(() => {
       throw refusal(0);
     });
@@ -108,7 +108,7 @@ test("runBatch lists an item with an internal error after four tries", async () 
   expect([last.done, last.failed, last.left]).toEqual([19, [{ item: 2, problem: "status 500" }], []]);
 });
 
-test("runBatch that is stopped finishes its calls and sends no others", async () => {
+test("runBatch finishes its pending calls when it is stopped, and sends no others", async () => {
   const stop = new AbortController();
   const { last, error, calls } = await run((item) => item === 5 && stop.abort(), { signal: stop.signal });
   expect(error).toBeUndefined();

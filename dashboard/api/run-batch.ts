@@ -2,9 +2,9 @@ import { mayRetry } from "../../core/api/retry.ts";
 import { ApiError } from "./api-error.ts";
 
 /*
- * Makes one call per item, a few at a time. A call that the server rejects for its own item is listed as failed, and the others go on. An error
- * that every other call would meet too (no connection, no session, invalid input) ends the batch, which can be continued. Each call must have the
- * same effect if it is sent twice, because it is sent again if its response is lost.
+ * Makes one call per item, a few at a time. A call that the server rejects for its own item is listed as failed, and the others go on. An
+ * error that would affect every other call too (no connection, no session, invalid input) ends the batch, which can be continued. Each call
+ * must have the same effect if it is sent twice, because it is sent again if its response is lost.
  */
 
 export interface BatchState<T> {
@@ -21,7 +21,7 @@ export interface BatchOptions<T> {
   readonly act: (item: T) => Promise<unknown>;
   /** Called with the state after each item and at each wait. */
   readonly report: (state: BatchState<T>) => void;
-  /** Ends the batch after the calls that were sent, so that no item is left in doubt. */
+  /** Ends the batch after the calls that were sent, so that the result of every item is known. */
   readonly signal: AbortSignal;
   readonly clock?: { readonly nowMs: () => number; readonly sleep: (ms: number, signal: AbortSignal) => Promise<void> };
 }
@@ -29,7 +29,7 @@ export interface BatchOptions<T> {
 const CONCURRENCY = 4;
 const TRIES_MAX = 4;
 const RETRY_MS = 1000;
-/** Longest wait that the batch takes on itself. A person decides about a longer one, such as until a quota renews. */
+/** Longest wait after which the batch continues by itself. The person decides about a longer one, such as until a quota resets. */
 const WAIT_MS_MAX = 60_000;
 
 export const startOf = <T>(items: readonly T[]): BatchState<T> => ({
@@ -39,7 +39,7 @@ export const startOf = <T>(items: readonly T[]): BatchState<T> => ({
   waitsUntilMs: undefined,
 });
 
-/** Runs the calls for the items that are left. Throws the error that ended the batch early; the last reported state is then correct. */
+/** Runs the calls for the remaining items. Throws the error that ended the batch early; the last reported state is then correct. */
 export async function runBatch<T>(state: BatchState<T>, options: BatchOptions<T>): Promise<void> {
   const { act, report, signal, clock = CLOCK } = options;
   const queue = [...state.left];
@@ -97,7 +97,7 @@ export async function runBatch<T>(state: BatchState<T>, options: BatchOptions<T>
   if (ended !== undefined) throw ended.error;
 }
 
-/** Returns how long to wait before the call is sent again; `undefined` if it is not. */
+/** Returns how long to wait before the call is sent again; `undefined` if it is not sent again. */
 function waitAfter(error: unknown, tries: number): number | undefined {
   if (!(error instanceof ApiError) || !mayRetry(error.status, { isRepeatable: true })) return undefined;
   const waitMs = error.retryAfterMs ?? RETRY_MS * 2 ** (tries - 1);

@@ -7,7 +7,9 @@ export type Named = Data<"admin.resolveNames">[number];
 /** Maximum number of ids in one call. */
 const IDS_MAX = 200;
 
-/** Returns the names of objects by id, also by the key space id of an API. The ids of a list that grows are each read once. */
+/**
+ * Returns the names of objects by id; an API can also be given by its key space id. If the list of ids grows, only new ids are looked up.
+ */
 export function useNames(kind: Input<"admin.resolveNames">["kind"], ids: readonly string[]) {
   const [known, setKnown] = useState<ReadonlyMap<string, Named | undefined>>(new Map());
   const unknown = useMemo(

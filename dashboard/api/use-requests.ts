@@ -17,11 +17,11 @@ import type { ApiError } from "./api-error.ts";
 import type { Pages } from "./queries.ts";
 import { mayRetryUsage, type UsageProcedure } from "./use-usage.ts";
 
-/* The log of requests. Each page, and each poll of a log that is followed, is one SQL query, which counts against the workspace's quota. */
+/* The log of requests. Each page, and each poll while the log is followed, is one SQL query, which counts against the workspace's quota. */
 
-/** Polling interval of a log that is followed. */
+/** Polling interval while the log is followed. */
 export const FOLLOW_EVERY_MS = 5000;
-/** Time after which an event is expected to be stored. Each poll reads this time again, because events are not stored in their order. */
+/** Longest expected delay until an event is stored. Each poll reads this period again, because events are not stored in order. */
 const LATE_MS = 120_000;
 
 const PROCEDURES = {
@@ -37,14 +37,14 @@ interface Pagination<T extends RowOf[LogOf]> {
   readonly pages: readonly ReadPage<T>[];
 }
 
-/** All pages of the log as one. */
+/** Returns all pages of the log as a single page. */
 function joined<T extends RowOf[LogOf]>({ pages }: Pagination<T>): ReadPage<T> | undefined {
   const [[first], last] = [pages, pages.at(-1)];
   return first && last && { ...first, rows: pages.flatMap(({ rows }) => rows), next: last.next };
 }
 
 export interface Log<T> extends Pages<T> {
-  /** New rows that are not in the list yet, because the person reads the list. */
+  /** New rows that are not in the list yet, because they would move the rows that the person is reading. */
   readonly waiting: { readonly count: number; readonly hasMore: boolean };
   readonly showWaiting: () => void;
   /** Error that stopped the polls. */
@@ -65,12 +65,12 @@ export function useRequests<Of extends LogOf>({
   of: Of;
   filter: LogFilter;
   rangeMs: number;
-  /** Time by which the clock of the server is ahead of the browser's, ms. */
+  /** How far the server's clock is ahead of the browser's, ms. */
   clockMs: number;
   enabled: boolean;
   /** Whether new rows are polled. */
   isFollowing: boolean;
-  /** Returns whether new rows would move a row that the person reads. */
+  /** Returns whether new rows would move a row that the person is reading. */
   isReading: () => boolean;
 }): Log<RowOf[Of]> {
   type Row = RowOf[Of];
@@ -136,7 +136,7 @@ export function useRequests<Of extends LogOf>({
     error: list.error as ApiError | null,
     readAtMs: log?.readAtMs ?? 0,
     readMore,
-    // After a failed page the list keeps its rows. All other reads begin again at the newest row.
+    // Retries a failed further page, so that the list keeps its rows. Otherwise, reads the log again from the newest row.
     again: () => (list.isFetchNextPageError ? readMore() : setRound(round + 1)),
     waiting: { count: followed?.added ?? 0, hasMore: followed?.hasMore ?? false },
     showWaiting: show,

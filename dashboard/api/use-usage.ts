@@ -18,7 +18,7 @@ import { useNow } from "./use-now.ts";
 export type UsageProcedure = "analytics.getVerifications" | "analytics.getRatelimits";
 export type UsageRows = Data<UsageProcedure>;
 
-/** Parameters of the current usage query. With a new `askedAtMs`, the query runs again. */
+/** Parameters of the current usage query. A new `requestedAtMs` runs the query again. */
 interface Asked {
   readonly requestedAtMs: number;
   readonly enabled?: boolean;

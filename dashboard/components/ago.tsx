@@ -36,7 +36,7 @@ export function AgoOr({ atMs, otherwise }: Optional): ReactNode {
   return atMs === null || atMs === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={atMs} />;
 }
 
-/** Shows a local time as short as a list allows, or as a log needs it, with milliseconds. */
+/** Shows a local time in the short form for lists, or in the form for logs, with milliseconds. */
 export function Time({ atMs, form = "short" }: { atMs: number; form?: "short" | "log" }): ReactNode {
   const nowMs = Date.now();
   return (

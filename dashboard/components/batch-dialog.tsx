@@ -25,8 +25,8 @@ export interface BatchItem {
 }
 
 /**
- * Dialog for one action on many rows. It says what it will do and skip, then shows the progress and, unless all rows changed, which of them did
- * not and why, with another attempt. It asks before it is left while it runs.
+ * Dialog for one action on many rows. It says which rows it will change and which it will skip, then shows the progress. If rows failed, it
+ * lists them with the reasons and offers another attempt. While it runs, it asks for confirmation before it closes.
  */
 export function BatchDialog<T extends BatchItem>({
   verb,
@@ -40,7 +40,7 @@ export function BatchDialog<T extends BatchItem>({
   onClose,
   children,
 }: {
-  /** What happens to the rows, such as "Disable" and "disabled". */
+  /** Verb of the action and its past participle, such as "Disable" and "disabled". */
   verb: string;
   past: string;
   /** Noun for one row, such as "key". */
@@ -50,7 +50,7 @@ export function BatchDialog<T extends BatchItem>({
   items: readonly T[];
   /** Changes one row; called again for a row whose response was lost. */
   act: (item: T) => Promise<unknown>;
-  /** Procedures whose responses change. */
+  /** Procedures whose cached responses become stale. */
   refreshes: readonly Procedure[];
   /** Reason why the batch cannot start yet, such as a missing field. */
   fault?: string | undefined;
@@ -114,7 +114,7 @@ export function BatchDialog<T extends BatchItem>({
   }
   const { failed, left, waitsUntilMs } = state;
   const isRunning = phase !== "ended";
-  /** The same call would fail for the other rows too; only another input helps. */
+  /** The same call would fail for the other rows too, so the person must change the input. */
   const isInputWrong = state.done === 0 && error instanceof ApiError && [400, 404].includes(error.status);
   const again = left.length > 0 ? state : { ...state, failed: [], left: failed.map(({ item }) => item) };
   return (
@@ -175,7 +175,7 @@ export function BatchDialog<T extends BatchItem>({
   );
 }
 
-/** The first names, so that a person notices a wrong selection. */
+/** Shows the names of the first rows, so that the person notices a wrong selection. */
 function NamesOf({ items }: { items: readonly BatchItem[] }): ReactNode {
   if (items.length === 0) return null;
   const more = items.length - NAMES_SHOWN;

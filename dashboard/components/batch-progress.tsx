@@ -4,7 +4,7 @@ import { csvOf, downloadCsv } from "./download.ts";
 import { Notice } from "./notice.tsx";
 import "./dialog.css";
 
-/* What a dialog shows of work on many rows: how far it is, and the rows that failed. */
+/* Parts of a dialog that works on many rows: the progress, and the rows that failed. */
 
 /** Bar and text of the progress. Screen readers read the text when the work ends or waits, not after each row. */
 export function BatchProgress({
@@ -32,7 +32,7 @@ export function BatchProgress({
 
 const SHOWN_MAX = 100;
 
-/** Rows that failed, each with its reason; a file has all of them. */
+/** Lists rows that failed, each with its reason. A file with all of them can be downloaded. */
 export function FailedRows<T extends Readonly<Record<string, unknown>>>({
   title,
   rows,

@@ -5,7 +5,7 @@ import "./button.css";
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "type" | "disabled"> {
   readonly kind?: "plain" | "main" | "danger" | "quiet";
   readonly type?: "button" | "submit";
-  /** Reason why the button is disabled. A disabled button stays in the Tab order, and says the reason when it is pressed. */
+  /** Reason why the button is disabled. A disabled button stays in the Tab order, and shows the reason when it is pressed. */
   readonly unusable?: string | undefined;
   /** Called when the disabled button is pressed; default: shows the reason as a toast. */
   readonly onUnusable?: ((reason: string) => void) | undefined;

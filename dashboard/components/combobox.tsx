@@ -8,7 +8,7 @@ export interface ComboboxOption {
   readonly label: string;
   /** Text at the right edge of the option, such as an id or a count. */
   readonly note?: string;
-  /** Whether typing hides the option, so that Enter or Tab after a text cannot choose it: the option for all. */
+  /** Whether the option stands for all values. Typing hides such an option, so that Enter or Tab cannot choose it afterwards. */
   readonly isForAll?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function Combobox({
         filter={isMatch}
         autoHighlight
         onItemHighlighted={(option, { reason }) => {
-          // The pointer may only rest there.
+          // Ignores the pointer, which may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
         onInputValueChange={(text, { reason }) => {
@@ -85,7 +85,7 @@ export function Combobox({
           placeholder={placeholder}
           onKeyDown={(event) => {
             if (event.key === "Enter") event.preventDefault();
-            // With a closed list, the library would clear the value, which would widen a filter or a scope to everything.
+            // If the list is closed, the library would clear the value, which would widen a filter or a scope to everything.
             if (event.key === "Escape" && event.currentTarget.ariaExpanded !== "true") event.preventBaseUIHandler();
             if (event.key === "Tab" && highlighted.current !== undefined) onChange(highlighted.current.value);
           }}

@@ -3,8 +3,8 @@ import { FormDialog } from "./form-dialog.tsx";
 import { TextField } from "./text-field.tsx";
 
 /**
- * Dialog that confirms an action that cannot be undone; open while it is rendered. With `typed` the person must type a name first, which
- * prevents a mistake.
+ * Dialog that confirms an action that cannot be undone; open while it is rendered. With `typed`, the person must type a name first, which
+ * prevents mistakes.
  */
 export function ConfirmDialog({
   title,

@@ -3,7 +3,7 @@ import { Button } from "./button.tsx";
 
 const SHOWN_MS = 2000;
 
-/** Button that copies a text and shows whether copying worked, because a browser may deny it. */
+/** Button that copies text and shows whether copying worked, because a browser may deny it. */
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }): ReactNode {
   const [outcome, setOutcome] = useState<"copied" | "failed">();
   useEffect(() => {

@@ -13,7 +13,7 @@ const QUESTIONS = {
   },
   batch: {
     title: "Stop before the end?",
-    text: "What has not changed yet stays as it is.",
+    text: "Items that have not changed yet stay as they are.",
     leave: "Stop",
   },
   secret: {
@@ -44,14 +44,14 @@ export function Dialog({
   children: ReactNode;
   /** Buttons in the footer, the primary button last, in addition to the close button. */
   actions?: ReactNode;
-  /** Shown above the footer, where it is always in sight. */
+  /** Shown above the footer, where it is always visible. */
   notice?: ReactNode;
   /** Label of the close button. */
   cancel?: string;
   isWide?: boolean;
   /**
-   * What would be lost: the dialog asks before Escape, a click outside, a navigation or a reload discards it. With `secret`, Escape and
-   * clicks outside have no effect.
+   * What would be lost. The dialog asks for confirmation before Escape, a click outside, a navigation or a reload discards it. With
+   * `secret`, Escape and clicks outside have no effect.
    */
   keeps?: keyof typeof QUESTIONS | undefined;
 }): ReactNode {
@@ -63,7 +63,7 @@ export function Dialog({
     disabled: !isGuarded,
     withResolver: true,
   });
-  // A question that was not answered before nothing could be lost must not come up again later.
+  // Drops an unanswered question once nothing can be lost, so that it does not appear again later.
   if (isAsked && !isGuarded) setAsked(false);
   useEffect(() => {
     if (!isGuarded) blocker.reset?.();

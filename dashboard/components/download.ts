@@ -1,4 +1,4 @@
-/** Offers a text as a download. The browser creates the file, so the text is not sent to a server. */
+/** Offers text as a download. The browser creates the file, so the text is not sent to a server. */
 export function downloadText({ name, text, type }: { name: string; text: string; type: string }): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
@@ -14,8 +14,8 @@ export const downloadCsv = (name: string, csv: string): void =>
   downloadText({ name, text: `\uFEFF${csv}`, type: "text/csv;charset=utf-8" });
 
 /*
- * Writes result rows as CSV (RFC 4180), with CRLF and quoted texts. A spreadsheet runs a text that begins like a formula, and an attacker
- * may have written the text. Such a text gets a leading apostrophe, which makes spreadsheets treat it as text.
+ * Writes result rows as CSV (RFC 4180), with CRLF and quoted texts. A spreadsheet runs a value that begins like a formula, which an
+ * attacker may have written. Such a value gets a leading apostrophe, which makes spreadsheets treat it as text.
  */
 
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/u;

@@ -4,8 +4,8 @@ import { Button } from "./button.tsx";
 import "./dialog.css";
 
 /**
- * Side panel with the details of a row, next to its list. Store the id of the row in the search parameters of the address, so that a link
- * can open the panel.
+ * Side panel with the details of a row, next to its list. Store the id of the row in the URL's search parameters, so that a link can open
+ * the panel.
  */
 export function Drawer({
   title,

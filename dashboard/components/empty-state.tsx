@@ -1,7 +1,9 @@
 import { Inbox } from "lucide-react";
 import type { ReactNode } from "react";
 
-/** Placeholder for an empty list that says why the list is empty, with the action that fills it or what it needs. */
+/**
+ * Placeholder for an empty list that says why the list is empty, with the action that fills it, or with what is missing for that action.
+ */
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }): ReactNode {
   return (
     <div className="empty">

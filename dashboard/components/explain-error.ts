@@ -17,7 +17,7 @@ export function explainError(error: unknown, doing: string): Explained {
       todo: "This is an internal error of the dashboard: reload the page.",
     };
   }
-  // The problems of fields say more than the detail, which names the procedure.
+  // Omits the detail if fields have problems: these say more, and the detail only names the procedure.
   const detail = error.faults.length > 0 ? "" : ` ${error.detail}`;
   return { happened: `${doing} failed.${detail}`, todo: todoFor(error) };
 }
@@ -71,7 +71,7 @@ function todoForConflict(kind: string): string {
   }
 }
 
-/** Returns advice for a rejected usage query by error kind; `undefined` for kinds that every procedure has. */
+/** Returns advice for a rejected usage query by error kind; `undefined` for kinds that are common to all procedures. */
 export function usageTodo(kind: string): string | undefined {
   return Object.hasOwn(WHAT_TO_DO, kind) ? WHAT_TO_DO[kind] : undefined;
 }

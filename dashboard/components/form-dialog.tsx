@@ -102,7 +102,7 @@ export function FormDialog({
           </>
         )
       }
-      // A submission that succeeds closes the dialog, and may open another page.
+      // Does not ask during a submission, because its success closes the dialog and may open another page.
       keeps={isGuarded && isDirty && !isBusy ? "input" : undefined}
       actions={
         <>
@@ -115,7 +115,7 @@ export function FormDialog({
             unusable={fault}
             onUnusable={() => {
               const field = focusProblem(form.current, null);
-              // A marked field says what is wrong.
+              // A field that is marked as invalid already shows its problem.
               setTried(field?.ariaInvalid !== "true");
             }}
           >
@@ -151,7 +151,7 @@ function Outcome({ text }: { text: string }): ReactNode {
   );
 }
 
-/** Focuses the first field with a problem, or else `otherwise`; unfolds what hides it. Returns what has the focus. */
+/** Focuses the first field with a problem, or else `otherwise`; unfolds the sections that hide it. Returns the focused element. */
 function focusProblem(form: HTMLFormElement | null, otherwise: HTMLElement | null): HTMLElement | null {
   const field = form?.querySelector<HTMLElement>("[aria-invalid=true], :is(input, textarea, select):invalid");
   const target = field ?? otherwise;

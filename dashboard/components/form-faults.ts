@@ -13,7 +13,10 @@ interface FormState {
 
 export const FormContext = createContext<FormState>({ faults: new Map(), onChanged: () => undefined });
 
-/** Returns the server's problem with the field of this name, or with an item of its list; `undefined` if it found none, or it has changed since. */
+/**
+ * Returns the problem that the server found with the field of this name or with an item of its list; `undefined` if it found none, or if
+ * the field has changed since.
+ */
 export function useFieldFault(name: string | undefined): string | undefined {
   const { faults } = useContext(FormContext);
   if (name === undefined) return undefined;
@@ -40,7 +43,7 @@ export const memberOf = (location: string): string => location.replace(/^body\./
 const CHARACTERS = /^expected text that matches \^\[([^\]]+)\]\S*\$$/;
 const RANGES: Readonly<Record<string, string>> = { "a-z": "lowercase letters", "A-Z": "capitals", "0-9": "digits" };
 
-/** Returns the text of a problem as people write it. The server describes characters by a regular expression. */
+/** Returns the text of a problem in plain words, because the server describes the allowed characters by a regular expression. */
 export function faultText(message: string): string {
   const [, characters] = CHARACTERS.exec(message) ?? [];
   if (characters === undefined) return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

@@ -50,7 +50,7 @@ export const RATES: readonly Preset<Rate>[] = [
 export const draftsOf = (limits: readonly Limit[]): readonly LimitDraft[] =>
   limits.map(({ name, limit, duration, autoApply }, row) => ({ row, name, limit, duration, autoApply }));
 
-/** Returns the limits with another one, whose name is free. */
+/** Returns the limits and a new one, whose name is not in use. */
 export function withNew(limits: readonly LimitDraft[], { limit, duration }: Rate): readonly LimitDraft[] {
   const names = new Set(limits.map(({ name }) => name.trim()));
   let name = "requests";

@@ -4,7 +4,7 @@ import type { ListProcedure, Row } from "../api/queries.ts";
 import type { ComboboxOption } from "./combobox.tsx";
 import { limitText } from "./limit-draft.ts";
 
-/* What a field for existing objects searches. */
+/* Objects that a field searches and offers. */
 
 /** Objects of one kind. */
 export interface OptionSource {
@@ -19,7 +19,7 @@ export interface PickerSource extends OptionSource {
   /** Noun of one object, such as "role". */
   readonly one: string;
   readonly many: string;
-  /** Whether the server creates a missing object with the form. */
+  /** Whether the server creates a missing object when the form is submitted. */
   readonly isCreated: boolean;
   /** Whether a comma separates typed values, because no value contains one. */
   readonly hasNoCommas: boolean;
@@ -29,14 +29,14 @@ export interface PickerSource extends OptionSource {
   readonly has: (api: Api, name: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
 
-/** Maximum number of options; a longer text finds the others. */
+/** Maximum number of options; a longer search text finds the others. */
 export const OFFERED_MAX = 50;
 /** Maximum length of a search text that the server accepts. */
 const SEARCH_LENGTH_MAX = 256;
 
 type Searched = Exclude<ListProcedure, "admin.searchKeys">;
 
-/** Returns a search by a list procedure with `search`. */
+/** Returns a search that calls a list procedure with the parameter `search`. */
 const listed =
   <P extends Searched>(procedure: P, others: object, toOption: (row: Row<P>) => ComboboxOption): OptionSource["find"] =>
   async (api, text, signal) => {
@@ -70,7 +70,7 @@ export const ROLES: PickerSource = {
     label: name,
     note: `${permissionCount.toLocaleString("en")} ${permissionCount === 1 ? "permission" : "permissions"}`,
   })),
-  // The list is sorted by name, and a cursor is the name of the first row.
+  // The list is sorted by name, and the cursor of a page is the name of its first row.
   has: async (api, name, signal) => {
     const { data } = await api.call("admin.listRoles", { cursor: name, limit: 1 }, { signal });
     return isSame(data[0]?.name, name);

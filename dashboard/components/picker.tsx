@@ -8,7 +8,7 @@ import { useOptions } from "./use-options.ts";
 import "./field.css";
 import "./picker.css";
 
-/** Maximum number of values that one paste adds: more than any form takes, so that the form reports a longer list. */
+/** Maximum number of values that one paste adds: more than any form accepts, so that the form itself reports a list that is too long. */
 const PASTED_MAX = 1001;
 
 /**
@@ -36,9 +36,9 @@ export function Picker({
   source: PickerSource;
   values: readonly string[];
   onChange: (values: readonly string[]) => void;
-  /** Those of the values that do not exist. */
+  /** Values for which no object exists. */
   missing: readonly string[];
-  /** Whether a new value replaces the other. */
+  /** Whether a new value replaces the previous one. */
   isSingle?: boolean;
   placeholder?: string;
   hint?: ReactNode;
@@ -68,7 +68,7 @@ export function Picker({
     const next = isSingle ? added.slice(-1) : withoutRepeats([...values, ...added], source);
     if (next.join("\n") !== values.join("\n")) set(next);
   };
-  /** Adds the typed name as it is spelled where it exists. */
+  /** Adds the typed name, in the spelling of the existing object if there is one. */
   const addTyped = (): void => {
     const typed = text.trim();
     if (typed === "") return;
@@ -92,7 +92,7 @@ export function Picker({
       if (text.trim() === "" || !isOpen) event.preventBaseUIHandler();
       if (!isOpen) addTyped();
     } else if (event.key === "Escape" && !isOpen) {
-      // The library would remove all values.
+      // Otherwise, the library would remove all values.
       event.preventBaseUIHandler();
     } else if (event.key === "," && source.hasNoCommas) {
       event.preventDefault();
@@ -122,7 +122,7 @@ export function Picker({
         isItemEqualToValue={(one, other) => one.value === other.value}
         inputValue={text}
         onInputValueChange={(typed, { reason }) => {
-          // The library clears the text when the list closes, but only a person discards what they have typed.
+          // Ignores that the library clears the text when the list closes: only the person may discard what they have typed.
           if (reason === "input-change") setText(typed);
         }}
         open={isOpen}
@@ -133,7 +133,7 @@ export function Picker({
         autoHighlight
         disabled={isDisabled}
         onItemHighlighted={(option, { reason }) => {
-          // The pointer may only rest there.
+          // Ignores the pointer, which may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
       >
@@ -165,7 +165,7 @@ export function Picker({
             aria-describedby={described.length === 0 ? undefined : described.join(" ")}
             onFocus={() => setUsed(true)}
             onBlur={({ currentTarget, relatedTarget }) => {
-              // The field is still in use while its list has the focus, or another window.
+              // The field is still in use while its list or another window has the focus.
               const isInUse = relatedTarget?.closest(".popup") != null || document.activeElement === currentTarget;
               if (!isInUse) addTyped();
             }}
@@ -216,8 +216,8 @@ function withoutRepeats(values: readonly string[], source: PickerSource): readon
 }
 
 /**
- * Returns the options for the typed text. Where the form creates missing objects, the typed name is the first option, so that Enter adds what
- * was typed whatever the server finds meanwhile.
+ * Returns the options for the typed text. Where the form creates missing objects, the typed name is the first option, so that Enter adds
+ * what was typed, regardless of what the server finds meanwhile.
  */
 function offered(
   source: PickerSource,

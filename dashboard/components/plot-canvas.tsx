@@ -223,7 +223,9 @@ function colorsOf(element: HTMLElement): (property: string) => string {
   };
 }
 
-/** Calls `changed` when the system or the person changes the theme, and when the page is printed, which is always light. */
+/**
+ * Calls `changed` when the system or the person changes the theme, and when the page is printed, because print always uses the light theme.
+ */
 function watchTheme(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const paper = matchMedia("print");

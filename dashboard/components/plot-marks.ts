@@ -45,7 +45,7 @@ const markOf = (series: number, pattern: number): Mark => ({
 
 export const MARKS: readonly Mark[] = [1, 3, 5, 6, 8, 7, 4, 2].map(markOf);
 
-/** Colors of outcomes. They are those of the badges: green is valid, red is over a limit, gray is disabled, amber is expired. */
+/** Colors of outcomes. Badges have the same colors: green is valid, red is over a limit, gray is disabled, amber is expired. */
 const OUTCOME_COLORS: Readonly<Record<Code, number>> = {
   VALID: 4,
   RATE_LIMITED: 2,
@@ -58,7 +58,10 @@ const OUTCOME_COLORS: Readonly<Record<Code, number>> = {
 };
 const OUTCOME_NAMES = Object.keys(OUTCOMES);
 
-/** Returns the style of an outcome, which is the same in every chart and badge. One that this release does not know has the last style. */
+/**
+ * Returns the style of an outcome, which is the same in every chart and badge. An outcome that this release does not know has the last
+ * style.
+ */
 export function outcomeMark(outcome: string): Mark {
   const known = Object.hasOwn(OUTCOME_COLORS, outcome) ? (outcome as Code) : "NOT_FOUND";
   return markOf(OUTCOME_COLORS[known], OUTCOME_NAMES.indexOf(known));

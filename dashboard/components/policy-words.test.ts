@@ -18,7 +18,7 @@ describe("rule in words", () => {
       text: "GET /a at api.example.com or *.example.org with X-Api-Version: 2 and any X-Beta",
     },
     { rule: { methods: 7, path: null, hosts: "x", headers: [null] }, text: "any method any path with any undefined" },
-  ])("requests: $text", ({ rule, text }) => expect(requestsText(rule)).toBe(text));
+  ])("requests of a rule are described as: $text", ({ rule, text }) => expect(requestsText(rule)).toBe(text));
 
   const limit = { limit: 60, durationMs: MINUTE_MS };
   test.each([
@@ -41,7 +41,7 @@ describe("rule in words", () => {
       },
       text: "a key with refunds.write, 2 credits, at most 60 per 1 min for each key, {order} and header X-Tenant, at most 60 per 1 min for each identity",
     },
-  ])("requirement: $text", ({ rule, text }) => expect(demandText(rule)).toBe(text));
+  ])("requirement of a rule is described as: $text", ({ rule, text }) => expect(demandText(rule)).toBe(text));
 
   test.each([
     { rule: -2, name: undefined, text: "rejected path" },
@@ -56,7 +56,7 @@ test.each([
   ["Key", "a valid key"],
   ["Anonymous", "admitted without a key"],
   ["Deny", "denied with 403"],
-])("other requests with defaultAccess %s: %s", (defaultAccess, text) =>
+])("requests that match no rule are described for defaultAccess %s as: %s", (defaultAccess, text) =>
   expect(otherRequestsText({ defaultAccess })).toBe(text),
 );
 
@@ -76,7 +76,7 @@ test.each([
       ["Client address", "X-Forwarded-For; IPv6 counted by /56"],
     ],
   },
-])("facts about clients: $facts", ({ policy, facts }) => expect(clientFacts(policy)).toEqual(facts));
+])("policy has the facts about clients: $facts", ({ policy, facts }) => expect(clientFacts(policy)).toEqual(facts));
 
 describe("state of the pods of a policy", () => {
   const all = { pods: 2, silent: 0, updated: 2, behind: 0, unsupported: 0, stale: 0, expired: 0 };
@@ -89,5 +89,5 @@ describe("state of the pods of a policy", () => {
     { dataPlane: { ...all, silent: 1, expired: 1 }, word: "stale, denied" },
     { dataPlane: { ...all, silent: 1, behind: 1 }, word: "silent" },
     { dataPlane: { ...all, behind: 1, stale: 1 }, word: "behind" },
-  ])("worst state is $word", ({ dataPlane, word }) => expect(stateOf(dataPlane).word).toBe(word));
+  ])("worst state of a policy's pods is $word", ({ dataPlane, word }) => expect(stateOf(dataPlane).word).toBe(word));
 });

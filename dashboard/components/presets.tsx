@@ -17,7 +17,7 @@ export function Presets<Value>({
   isChosen,
   onChoose,
 }: {
-  /** What is set, for screen readers. */
+  /** Name of the value that the buttons set, for screen readers. */
   label: string;
   /** Name of the field. */
   name?: string;
@@ -46,7 +46,7 @@ export function Presets<Value>({
   );
 }
 
-/** Usual times until a key expires, in ms; `undefined` is never. */
+/** Usual times until a key expires, in ms; `undefined` means never. */
 export const EXPIRIES: readonly Preset<number | undefined>[] = [
   { label: "Never", value: undefined },
   { label: "30 days", value: 30 * DAY_MS },

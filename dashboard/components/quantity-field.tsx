@@ -14,7 +14,7 @@ interface QuantityProps {
   readonly value: number | undefined;
   readonly onChange: (value: number | undefined) => void;
   readonly hint?: ReactNode;
-  /** Problem of the value, shown while the text is a count or a duration. */
+  /** Problem of the value, shown while the text is a valid count or duration. */
   readonly fault?: string | undefined;
   readonly isRequired?: boolean;
 }

@@ -5,7 +5,7 @@
 
 export type Recognized =
   | { readonly kind: "keyId"; readonly keyId: string }
-  /** A complete key, which must not leave the page or appear in the address. */
+  /** A complete key, which must not leave the page or appear in the URL. */
   | { readonly kind: "secret"; readonly secret: string }
   | { readonly kind: "text"; readonly text: string };
 

@@ -4,7 +4,7 @@ import "./field.css";
 /** Delay after the last keystroke before the request is sent. */
 const SETTLED_MS = 250;
 
-/** Search field for a filter that the server applies. The address holds the value, so that browser history and shared links work. */
+/** Search field for a filter that the server applies. The URL holds the value, so that browser history and shared links work. */
 export function SearchField({
   label,
   value,
@@ -20,7 +20,7 @@ export function SearchField({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // Shows the value after the address has changed outside of the field, through the Back button or a link.
+  // Shows the value after the URL has changed outside of the field, through the Back button or a link.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;

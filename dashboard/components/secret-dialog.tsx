@@ -5,7 +5,7 @@ import { Notice } from "./notice.tsx";
 
 /**
  * Shows a secret once, until the person closes the dialog by its button. Only the component that opens the dialog holds the secret: it is
- * not in the address, in the browser's storage or in the response cache.
+ * not in the URL, in the browser's storage or in the response cache.
  */
 export function SecretDialog({
   title,
@@ -24,7 +24,7 @@ export function SecretDialog({
   /** Noun for the secret. */
   what?: string;
   secret: string;
-  /** curl command that uses the secret; omitted for a secret of the browser. */
+  /** curl command that uses the secret; omitted for a secret that only a browser uses. */
   curl?: string;
   onClose: () => void;
   isWide?: boolean;

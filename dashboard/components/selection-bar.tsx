@@ -6,8 +6,8 @@ import { countText } from "./uses.ts";
 import "./selection-bar.css";
 
 /**
- * Bar over the header of a `Table` with the number of selected rows and the actions for them (`children`); on a phone at the lower edge of the
- * window. It takes no room of its own, so that no row moves under the pointer when it appears.
+ * Bar over the header of a `Table` with the number of selected rows and the actions for them (`children`); on a phone at the lower edge of
+ * the window. It takes no space of its own, so that no row moves under the pointer when it appears.
  */
 export function SelectionBar<T>({
   selection,

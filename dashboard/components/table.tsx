@@ -23,11 +23,11 @@ export interface Column<T> {
   /** Width as a CSS grid track: `minmax(8rem, 2fr)`, `6rem`. */
   readonly width: string;
   readonly isNumber?: boolean;
-  /** Minimum table width in px at which the column is shown; the details of a row always show its value, and so do cards. */
+  /** Minimum table width in px at which the column is shown; cards and the details of a row always show the value. */
   readonly fromPx?: number;
   /**
-   * Where the card of a row on a phone shows the cell: as its title, which is the first column if no other is, at its upper right as a state,
-   * or before the title as a control. Other cells follow below with their header.
+   * Place of the cell in a card, which shows a row on a phone: `title` (the first column if no column sets it), `corner` for a state at the
+   * upper right, `start` for a control before the title. Other cells follow below, each with its header.
    */
   readonly inCard?: "title" | "corner" | "start";
 }
@@ -41,7 +41,7 @@ const CARDS_BELOW_PX = 600;
 /** Estimated height of a card, until it is measured: padding and title, and a line per further column. */
 const cardPx = (columns: number): number => 46 + 22 * columns;
 const OVERSCAN = 12;
-/** Cards are a multiple of a row in height. */
+/** Smaller than for rows, because a card is several times as high. */
 const OVERSCAN_CARDS = 4;
 /** Number of rows before the end of the loaded rows at which the next page is requested. */
 const AHEAD = 30;
@@ -118,7 +118,7 @@ export function Table<T>({
     virtualizer.scrollToIndex(target);
     const findRow = () => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`);
     const row = findRow();
-    // Immediately, because the next key may be pressed within this frame. A row out of view enters the document in the next frame.
+    // Focuses immediately, because the next key may be pressed within this frame. A row out of view enters the document in the next frame.
     if (row) row.focus();
     else requestAnimationFrame(() => findRow()?.focus());
   };
@@ -147,7 +147,7 @@ export function Table<T>({
     event.preventDefault();
   };
 
-  // Tab stops in one row only. Its links and buttons come from the columns, which do not know the row of the Tab stop.
+  // Tab reaches the links and buttons of one row only. The columns render them without knowing which row that is.
   useLayoutEffect(() => {
     for (const row of scroller.current?.querySelectorAll<HTMLElement>("[data-index]") ?? [])
       for (const control of row.querySelectorAll<HTMLElement>(CONTROLS)) control.tabIndex = row.tabIndex;
@@ -156,7 +156,7 @@ export function Table<T>({
   const selectedCount = selection?.rows.length ?? 0;
   const selectedBefore = useRef(0);
   useEffect(() => {
-    // The bar and its buttons are gone with the selection; the row keeps the place of a person who uses the keyboard.
+    // The bar and its focused button disappear with the selection, so the row of the Tab stop gets the focus.
     if (selectedCount === 0 && selectedBefore.current > 0 && document.activeElement === document.body) {
       scroller.current?.querySelector<HTMLElement>("[role=row][tabindex='0']")?.focus();
     }
@@ -194,7 +194,7 @@ export function Table<T>({
             onFocus={({ target }) => setActive(rowIndexOf(target) ?? active)}
             onKeyDown={onKeyDown}
             onMouseDown={(event) => {
-              // Shift and a click would also select the text between.
+              // A click with Shift would also select the text between the rows.
               if (selection !== undefined && event.shiftKey) event.preventDefault();
             }}
             onClick={({ target, shiftKey }) => {
@@ -244,7 +244,7 @@ interface TableRowProps<T> {
   readonly startPx: number;
   readonly columns: readonly Column<T>[];
   readonly tracks: string;
-  /** Measures a card. A row has the height that the style sheet gives it. */
+  /** Measures a card; the height of a row is fixed in the style sheet. */
   readonly measure: ((element: HTMLElement | null) => void) | undefined;
   readonly isOpenable: boolean;
   readonly isOpen: boolean;

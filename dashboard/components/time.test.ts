@@ -56,7 +56,7 @@ test.each([
   [0, "19:50:09"],
   [20 * 3_600_000, "Feb 28, 23:50"],
   [60 * 86_400_000, "Dec 31, 2025"],
-])("local time %d ms ago is as short as its distance allows", (before, text) =>
+])("local time %d ms ago omits the parts that its age makes obvious", (before, text) =>
   expect(shortText(NOW - before, NOW, "Asia/Kathmandu")).toBe(text),
 );
 
@@ -80,6 +80,6 @@ test.each([
   ["Pacific/Apia", "2011-12-30T12:00"],
 ])("clock of %s skips %s", (zone, text) => expect(readLocalInput(text, zone)).toBe("skipped"));
 
-test.each(["", "tomorrow", "2026-13-01T00:00"])("text %j is no time", (text) =>
+test.each(["", "tomorrow", "2026-13-01T00:00"])("text %j is not a time", (text) =>
   expect(readLocalInput(text, "Asia/Kathmandu")).toBeUndefined(),
 );

@@ -92,7 +92,7 @@ export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().ti
 /** Formats a local time completely: "Nov 27, 2026, 14:05:09 GMT+5:45". */
 export const fullText = (atMs: number, zone?: string): string => inForm("full", atMs, zone);
 
-/** Formats a local time completely but for its zone, which stands elsewhere: "Nov 27, 2026, 14:05:09". */
+/** Formats a complete local time without its zone, which is shown elsewhere: "Nov 27, 2026, 14:05:09". */
 export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
 
 /**
@@ -115,7 +115,7 @@ export function shortText(atMs: number, nowMs: number, zone?: string): string {
   return date.slice(-4) === today.slice(-4) ? inForm("dayClock", atMs, zone) : date;
 }
 
-/** Formats a local time for a log: "14:05:09.120", or "Nov 27, 14:05:09" on another day than now. */
+/** Formats a local time for a log: "14:05:09.120", or "Nov 27, 14:05:09" for a day other than today. */
 export const logText = (atMs: number, nowMs: number, zone?: string): string =>
   inForm(inForm("date", atMs, zone) === inForm("date", nowMs, zone) ? "precise" : "daySeconds", atMs, zone);
 
@@ -138,7 +138,7 @@ export const localInput = (atMs: number, zone?: string): string =>
 
 /**
  * Reads the text of `<input type="datetime-local">`. The clock skips a time when summer time begins ("skipped"), and shows it twice when
- * summer time ends: then it is the first of the two.
+ * summer time ends: in that case, the first of the two is returned.
  */
 export function readLocalInput(text: string, zone?: string): number | "skipped" | undefined {
   const wall = Date.parse(`${text}Z`);

@@ -38,7 +38,7 @@ export function Toasts({ children }: { children: ReactNode }): ReactNode {
 function ToastList(): ReactNode {
   const { toasts } = Base.useToastManager();
   return toasts.map((toast) => (
-    // Not the default role `dialog`, because it has nothing to operate.
+    // Replaces the default role `dialog`, because a toast has no controls.
     <Base.Root key={toast.id} toast={toast} className="toast" role="group">
       <Base.Description />
     </Base.Root>

@@ -6,14 +6,14 @@ import type { FilterChip } from "./filter-menu.tsx";
 import { Select } from "./select.tsx";
 import "./usage-panel.css";
 
-/* Filters that pages about usage share. The value is a parameter of the address, so it may be one that the list does not have. */
+/* Filters that pages about usage share. The value comes from a URL parameter, so the list may not contain it. */
 
 const LISTED_MAX = 100;
 const ANY = "";
 
 interface FilterProps {
   readonly value: string | undefined;
-  /** Called with an empty text for all. */
+  /** Called with an empty text to select all. */
   readonly onChange: (value: string) => void;
 }
 
@@ -82,7 +82,7 @@ export function RangeButtons<Name extends string>({
   names: readonly Name[];
   /** Returns a range in words, such as "the last hour". */
   wordsOf: (name: Name) => string;
-  /** The selected range; not a name if it is a custom one. */
+  /** The selected range: the name of a preset, or a custom range. */
   range: unknown;
   onChange: (name: Name) => void;
   /** Further buttons. */

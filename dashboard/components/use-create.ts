@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 
 /**
  * Opens the dialog that the search parameter `create` names, for links such as `/apis?create=api`. The parameter is then removed from the
- * address, so that neither a reload nor the Back button opens the dialog again.
+ * URL, so that neither a reload nor the Back button opens the dialog again.
  */
 export function useCreate<What extends string>(what: What | undefined, open: (what: What) => unknown): void {
   const navigate = useNavigate();

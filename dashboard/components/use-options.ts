@@ -15,7 +15,7 @@ const CHECKED_MAX = 50;
 
 export interface Options {
   readonly options: readonly ComboboxOption[];
-  /** Whether the options are those for the text. */
+  /** Whether the options match the current text. */
   readonly isCurrent: boolean;
   /** Why the server could not search, as a sentence. */
   readonly problem: string | undefined;
@@ -49,7 +49,7 @@ export function useOptions(source: OptionSource, typed: string, { enabled = true
 const problemOf = (error: unknown): string =>
   error instanceof ApiError ? error.detail : `The server did not respond within ${DEADLINE_MS / 1000} seconds.`;
 
-/** Returns those of the values that no object of the source has as its name, as far as that is known. */
+/** Returns the values that are known not to be the name of any object of the source. */
 export function useMissing(source: PickerSource, values: readonly string[]): readonly string[] {
   const api = useApi();
   return useQueries({
@@ -65,13 +65,13 @@ export function useMissing(source: PickerSource, values: readonly string[]): rea
   });
 }
 
-/** What a `Combobox` for one existing object needs. */
+/** Properties of a `Combobox` that selects one existing object. */
 interface Choices {
   /** The objects that the server finds for the typed text, and always the chosen one. */
   readonly options: readonly ComboboxOption[];
   readonly onSearch: (text: string) => void;
   readonly problem: string | undefined;
-  /** The only object that exists; `undefined` while that is not known, or a text is typed. */
+  /** The object if exactly one exists; `undefined` until that is known, and while text is typed. */
   readonly only: ComboboxOption | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface Selection<T> {
 
 export interface SelectionState {
   readonly ids: ReadonlySet<string>;
-  /** Row at which the range starts that Shift changes, and its last row. */
+  /** Row at which the range that Shift changes starts, and the row at which it ends. */
   readonly anchor?: string | undefined;
   readonly end?: string | undefined;
 }
@@ -33,7 +33,7 @@ const NOTHING: SelectionState = { ids: new Set() };
 
 /**
  * Returns the selection of a list. A change of `filter`, which identifies what the list shows, clears it.
- * @param rowId must be a stable function, such as one of the module.
+ * @param rowId must be a stable function, such as one at module level.
  */
 export function useSelection<T>(
   rows: readonly T[],
@@ -62,7 +62,7 @@ export function useSelection<T>(
 const between = (order: readonly string[], one: number, other: number): readonly string[] =>
   order.slice(Math.min(one, other), Math.max(one, other) + 1);
 
-/** Changes a row to the opposite, and with `isRange` all rows from the anchor to the same. */
+/** Toggles a row; with `isRange`, all rows from the anchor to this row get its new state. */
 export function toggled(
   { ids, anchor }: SelectionState,
   order: readonly string[],
@@ -77,7 +77,7 @@ export function toggled(
   return { ids: ids.has(id) ? rest : new Set([...rest, ...range]), anchor: anchorAt === -1 ? id : anchor, end: id };
 }
 
-/** Selects from the anchor to `to`, and removes what the range to `from` had beyond that. */
+/** Selects the rows from the anchor to `to`, and deselects the rows that only the previous range, to `from`, contained. */
 export function extended(
   { ids, anchor, end }: SelectionState,
   order: readonly string[],
