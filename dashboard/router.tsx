@@ -9,9 +9,9 @@ import { Shell } from "./shell/shell.tsx";
 import { PRESET_NAMES } from "./usage/buckets.ts";
 import { readUsageSearch } from "./usage/search.ts";
 
-/* Addresses of the pages with their search parameters. A page is loaded when it is first opened. */
+/* Routes of the pages with their search parameters. A page is loaded when it is first opened. */
 
-/** Search parameters that every address may have. */
+/** Search parameters that every URL may have. */
 interface RootSearch {
   /** Id of the workspace that the page shows, so that a shared link opens the same workspace. */
   readonly workspace?: string;
@@ -55,7 +55,7 @@ interface ExplainSearch {
   readonly at?: number;
 }
 
-/** Returns the ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
+/** Returns the ids that `/explain` shows. The URL must not contain a key or its hash, because histories and logs keep URLs. */
 const explainSearch = (search: Search): ExplainSearch => ({
   ...Object.fromEntries(
     ["requestId", "keyId", "policyId"].flatMap((name) => {
@@ -165,7 +165,7 @@ export const createDashboardRouter = () =>
   createRouter({
     routeTree,
     basepath: "/dashboard",
-    // Anyone may have written the address: a page gets only the search parameters that its route has validated.
+    // Anyone may have written the URL, so a page gets only the search parameters that its route has validated.
     search: { strict: true },
     defaultPreload: "intent",
     defaultErrorComponent: ErrorPage,

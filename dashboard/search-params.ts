@@ -1,4 +1,4 @@
-/* Search parameters of an address. Anyone may have written the address, so invalid values are omitted. */
+/* Search parameters of a URL. Anyone may have written the URL, so invalid values are omitted. */
 
 type Texts<Name extends string> = { readonly [N in Name]?: string };
 

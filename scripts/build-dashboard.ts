@@ -29,7 +29,7 @@ const COMPRESSED = /\.(js|css|html|svg)$/;
  */
 const SHARED_BY_PAGES = 12;
 const SHARED = [
-  // Home, which most people open first, has no table.
+  // A separate file, because Home, which most people open first, has no table.
   {
     name: "table",
     test: /tanstack\/(virtual-core|react-virtual)|components\/(table|table-foot|use-selection)\./,

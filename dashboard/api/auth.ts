@@ -4,7 +4,7 @@ import { DASHBOARD_HEADERS, refusalOf } from "./client.ts";
 /* Sign-in and sign-out. These endpoints are not part of the API because they set cookies. */
 
 export interface SignInOptions {
-  /** Reason why nobody can sign in at this address; `null` if sign-in works. */
+  /** Reason why nobody can sign in at this URL; `null` if sign-in works. */
   readonly problem: string | null;
   /** Host of the OpenID provider; `null` if none is configured. */
   readonly provider: string | null;

@@ -24,7 +24,7 @@ export function SearchButton(): ReactNode {
     const onKeyDown = (event: KeyboardEvent): void => {
       if (!isShortcut(event) || event.defaultPrevented) return;
       event.preventDefault();
-      // The input of an open dialog would be lost by going elsewhere.
+      // Navigation would discard the input of an open dialog.
       if (!hasDialog()) void latest.current();
     };
     document.addEventListener("keydown", onKeyDown);

@@ -40,7 +40,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
   });
   const field = useRef<HTMLInputElement>(null);
   const isGoing = useRef(false);
-  // The Back button opens another page below the dialog.
+  // Closes the dialog when another page opens below it, for example by the Back button.
   useEffect(
     () => router.subscribe("onBeforeNavigate", ({ pathChanged }) => pathChanged && onClose()),
     [router, onClose],
@@ -95,7 +95,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
     setHighlighted(rows.at((at + step) % rows.length)?.id);
   };
 
-  // A button and not a row, so that Enter after a paste never sends the key.
+  // A button rather than a result row, so that Enter after a paste never sends the key.
   const notKey = (entered: string): ReactNode => (
     <Button onClick={() => searchAsText(entered)}>This is not a key: search for the text</Button>
   );
@@ -133,7 +133,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
       title="Search"
       className="search-dialog"
       onClose={onClose}
-      // After a choice the title of the page, as after other navigations. Only a change of the path moves the focus there by itself.
+      // After a choice, the page title gets the focus, as after other navigations. By itself, it gets the focus only if the path changes.
       focusAfter={() => !isGoing.current || document.querySelector<HTMLElement>("main h1")}
     >
       <div className="search-head">
@@ -237,7 +237,7 @@ function Results({
               role="option"
               aria-selected={row.id === highlightedId}
               className="search-row"
-              // A row that moves below a resting pointer gets an event, too.
+              // A row that moves below a resting pointer also gets an event, which is ignored.
               onPointerMove={({ movementX, movementY }) => {
                 if (movementX !== 0 || movementY !== 0) onHighlight(row.id);
               }}

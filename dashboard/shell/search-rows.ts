@@ -32,7 +32,7 @@ export interface SearchKind {
   readonly title: string;
   /** The title within a sentence. */
   readonly many: string;
-  /** Tuple of the permission to read the objects, which not every role has. Default: none. */
+  /** Permission tuple required to read the objects. Default: none, because every role may read them. */
   readonly required?: string;
   /** Throws `ApiError`, with status 403 if the person may not read objects of this kind. */
   readonly find: (api: Api, text: string, signal: AbortSignal) => Promise<readonly SearchRow[]>;
@@ -137,7 +137,7 @@ const keyRow = ({ keyId, name, start }: Data<"admin.searchKeys">[number]): Searc
   open: (navigate) => navigate({ to: "/keys/$keyId", params: { keyId }, search: {} }),
 });
 
-/** By id, or by name and by the visible start. */
+/** Finds a key by its id. A text that is not a key id is searched for in names and in the visible starts of keys. */
 async function findKeys(api: Api, text: string, signal: AbortSignal): Promise<readonly SearchRow[]> {
   const what = recognize(text);
   const bodies: readonly Input<"admin.searchKeys">[] =
@@ -156,7 +156,7 @@ const policyRow = ({ policyId, name }: { readonly policyId: string; readonly nam
   open: (navigate) => navigate({ to: "/policies/$policyId", params: { policyId }, search: {} }),
 });
 
-/** The list of policies is searched by name only. */
+/** Finds a policy by its id with another procedure, because the list of policies is searched by name only. */
 async function findPolicies(api: Api, text: string, signal: AbortSignal): Promise<readonly SearchRow[]> {
   if (!POLICY_ID.test(text)) {
     return (await api.call("admin.listPolicies", { search: text, limit: ROWS_MAX }, { signal })).data.map(policyRow);
@@ -169,7 +169,7 @@ async function findPolicies(api: Api, text: string, signal: AbortSignal): Promis
   }
 }
 
-/** Returns a search by a list procedure with `search`. */
+/** Returns a search that calls a list procedure with the parameter `search`. */
 const listed =
   <P extends Exclude<ListProcedure, "admin.searchKeys">>(
     procedure: P,
@@ -210,7 +210,7 @@ export const SEARCH_KINDS: readonly SearchKind[] = [
       id,
       label: name,
       note: id,
-      // By id, because other roles may contain the name.
+      // Opens the role by id, because other role names may contain its name.
       open: (navigate) => navigate({ to: "/permissions", search: { roles: id } }),
     })),
   },

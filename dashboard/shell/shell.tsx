@@ -99,7 +99,8 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
 }
 
 /**
- * Roles come from the file that maps groups to roles. The admin needs the exact group names from the OpenID provider, so they are shown.
+ * Shown to a person without a role. Lists the person's groups, because an admin needs their exact names from the OpenID provider to assign
+ * a role to one of them.
  */
 function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
   if (isInstallationAdmin)
@@ -120,7 +121,7 @@ function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Se
   );
 }
 
-/** Shown for the address of a workspace that the person cannot open, instead of the data of another workspace. */
+/** Shown for the URL of a workspace that the person cannot open, instead of the data of another workspace. */
 function OtherWorkspaces({
   wanted,
   workspaces,
@@ -147,8 +148,8 @@ function OtherWorkspaces({
 }
 
 /**
- * Focuses the title after a navigation, unless a dialog has opened in the meantime. Details that open within a page change only the search,
- * which does not move the focus.
+ * Focuses the title after a navigation, unless a dialog has opened in the meantime. Details that open within a page change only the search
+ * parameters, which does not move the focus.
  */
 function useFocusOnNavigation(): void {
   const router = useRouter();

@@ -9,7 +9,7 @@ import { Notice } from "../components/notice.tsx";
 
 /**
  * Error codes in the server's redirect after a failed sign-in. The provider's own message is not shown, because anyone can write it into
- * the address.
+ * the URL.
  */
 const FAILURES: Readonly<Record<string, string>> = {
   state:
@@ -20,7 +20,7 @@ const FAILURES: Readonly<Record<string, string>> = {
     "The provider sent an invalid response. Report the time to your administrator; the server's log has the reason.",
 };
 
-/** Sign-in page, which a person who is not signed in sees at every address. */
+/** Sign-in page, which a person who is not signed in sees at every URL. */
 export function SignIn(): ReactNode {
   useEffect(() => {
     document.title = "Sign in · Postern";
@@ -47,7 +47,7 @@ function Failure({ code }: { code: string | undefined }): ReactNode {
   return text === undefined ? null : <Notice kind="bad">{text}</Notice>;
 }
 
-/** Signs in with a link, but only after a click, so that an address alone cannot sign this browser in as another person. */
+/** Signs in with a link, but only after a click, so that merely opening a URL cannot sign this browser in as another person. */
 function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signInByLink,
@@ -103,11 +103,14 @@ function Ways(): ReactNode {
 const HOME = "/dashboard/";
 const REQUESTED = "postern.requested";
 
-/** Returns the address that the person requested, to which the browser returns after the sign-in. */
+/** Returns the URL that the person requested, to which the browser returns after the sign-in. */
 const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? HOME : location.pathname + location.search;
 
-/** Returns the address that was last requested in this tab without a session, once. A sign-in link is another address. */
+/**
+ * Returns the path that was last requested in this tab without a session, and forgets it. The path of the sign-in link itself does not
+ * count.
+ */
 function takeRequestedPath(): string {
   const path = sessionStorage.getItem(REQUESTED) ?? HOME;
   sessionStorage.removeItem(REQUESTED);
@@ -117,8 +120,8 @@ function takeRequestedPath(): string {
 const TOKEN = /^#token=([\w-]+)$/;
 
 /**
- * Token of a sign-in link. It is removed from the address when the page loads, because it must not stay in the browser history or be sent
- * twice by a repeated render.
+ * Token of a sign-in link. It is removed from the URL when the page loads, because it must not stay in the browser history or be sent twice
+ * by a repeated render.
  */
 export const linkToken: string | undefined = takeToken();
 

@@ -36,7 +36,7 @@ export function useFoundObjects(text: string): FoundObjects {
       enabled: sent !== "",
       retry: false,
       refetchOnWindowFocus: false,
-      // A search text may be a part of a key.
+      // Keeps no results, because a search text may be part of a key.
       gcTime: 0,
     })),
   });
@@ -56,7 +56,7 @@ export function useFoundObjects(text: string): FoundObjects {
   };
 }
 
-/** Whether an error is shown. Objects that the person may not read are not. */
+/** Whether an error is shown: any error except a missing permission to read the objects. */
 const isProblem = (error: unknown): boolean =>
   error !== null && error !== undefined && !(error instanceof ApiError && error.status === 403);
 

@@ -39,7 +39,7 @@ export interface TimeWindow extends Between {
  */
 const MINUTES_UP_TO_MS = 6 * BUCKET_MS.hour;
 const HOURS_UP_TO_MS = 9 * BUCKET_MS.day;
-/** Maximum number of days in a chart. It exceeds the usual retention, and limits the range that a hand-written address can request. */
+/** Maximum number of days in a chart. It exceeds the usual retention, and limits the range that a hand-written URL can request. */
 const DAYS_MAX = 400;
 
 export const bucketStart = (bucket: Bucket, ms: number): number =>

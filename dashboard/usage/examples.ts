@@ -61,7 +61,7 @@ ORDER BY time DESC
 LIMIT 100`,
   },
   {
-    title: "Running total of today",
+    title: "Running total for today",
     sql: `SELECT time, sum(verifications) OVER (ORDER BY time) AS so_far
 FROM (
   SELECT time, sum(count) AS verifications
@@ -72,7 +72,7 @@ FROM (
 ORDER BY time`,
   },
   {
-    title: "Rejections of rate limits by hour",
+    title: "Rate-limit rejections by hour",
     sql: `SELECT time, namespace_id, sum(total) - sum(passed) AS refused
 FROM ratelimits_per_hour_v1
 WHERE time >= now() - INTERVAL 24 HOUR

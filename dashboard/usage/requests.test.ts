@@ -9,18 +9,18 @@ const countdown = (fromMs: number, count: number) =>
 const ids = ({ rows }: LogPage<RowOf["ratelimits"]>) => rows.map(({ id }) => id);
 
 describe("pages of the request log", () => {
-  test("a page that is not full is the last one", () => {
+  test("page of the request log that is not full is the last one", () => {
     expect(logPage(rowsOf(...countdown(1000, 3)), 5)).toMatchObject({ sinceMs: 5, next: undefined });
   });
 
-  test("a full page ends before its last request, which the next page reads completely", () => {
+  test("full page of the request log ends before its last request, which the next page reads completely", () => {
     const rows = rowsOf(...countdown(1000, PAGE_ROWS - 2), [800, "req_b"], [800, "req_b"]);
     const page = logPage(rows, 5);
     expect(page.rows).toHaveLength(PAGE_ROWS - 2);
     expect(page.next).toEqual({ sinceMs: 5, timeMs: 800, requestId: "req_b", isAfter: false });
   });
 
-  test("a page of one request with a hundred checks is followed by the next request", () => {
+  test("page of the request log that a single request fills is followed by the next request", () => {
     const page = logPage(rowsOf(...Array.from({ length: PAGE_ROWS }, () => [800, "req_b"] as const)), 5);
     expect(new Set(ids(page)).size).toBe(PAGE_ROWS);
     expect(page.next).toEqual({ sinceMs: 5, timeMs: 800, requestId: "req_b", isAfter: true });
@@ -30,7 +30,7 @@ describe("pages of the request log", () => {
 describe("following the request log", () => {
   const log = logPage(rowsOf([900, "b"], [900, "a"], [700, "c"], [500, "d"]), 0);
 
-  test("new rows come first, and a late row comes to its place", () => {
+  test("new rows of the request log come first, and a late row is inserted in order of time", () => {
     const fresh = logPage(rowsOf([950, "e"], [900, "b"], [900, "a"], [800, "late"], [700, "c"]), 600);
     const { page, added, hasMore } = followLog(log, fresh);
     expect(page.rows.map(({ requestId }) => requestId)).toEqual(["e", "b", "a", "late", "c", "d"]);
@@ -38,20 +38,20 @@ describe("following the request log", () => {
     expect(followLog(page, fresh)).toEqual({ page, added: 0, hasMore: false });
   });
 
-  test("a second check of a request that was seen is one more row", () => {
+  test("second check of a request that is in the log adds one row", () => {
     const { page, added } = followLog(log, logPage(rowsOf([900, "b"], [900, "b"], [900, "a"], [700, "c"]), 600));
     expect(added).toBe(1);
     expect(new Set(ids(page)).size).toBe(5);
   });
 
-  test("a full page of new rows that reaches the log joins it without a gap or a double", () => {
+  test("full page of new rows that overlaps the request log joins it without a gap or a duplicate", () => {
     const known = logPage(rowsOf(...countdown(1000, 50)), 0);
     const { page, added, hasMore } = followLog(known, logPage(rowsOf(...countdown(1060, PAGE_ROWS)), 0));
     expect(ids(page)).toEqual(rowsOf(...countdown(1060, 110)).map(({ id }) => id));
     expect([added, hasMore]).toEqual([60, false]);
   });
 
-  test("more new rows than a page begin the log again, with all older rows on its next pages", () => {
+  test("more new rows than fit on a page restart the request log, with all older rows on its next pages", () => {
     const { page, added, hasMore } = followLog(log, logPage(rowsOf(...countdown(5000, PAGE_ROWS)), 850));
     expect(page.rows).toHaveLength(PAGE_ROWS - 1);
     expect(page.next).toEqual({ sinceMs: 0, timeMs: 4901, requestId: "req_4901", isAfter: false });

@@ -161,7 +161,7 @@ export interface LogPage<T extends Logged> {
 const isOf = (one: { readonly timeMs: number; readonly requestId: string }, other: typeof one): boolean =>
   one.timeMs === other.timeMs && one.requestId === other.requestId;
 
-/** Returns the page of a query's rows. A full page ends before its last request, whose rows may continue beyond the page. */
+/** Returns the page that the rows of a query make up. A full page ends before its last request, whose rows may continue beyond the page. */
 export function logPage<T extends Logged>(rows: readonly T[], sinceMs: number): LogPage<T> {
   const last = rows.at(-1);
   if (last === undefined || rows.length < PAGE_ROWS) return { rows, sinceMs, next: undefined };
@@ -183,7 +183,7 @@ export interface Followed<T extends Logged> {
 
 /**
  * Adds the newest rows to the log. Events are stored a few seconds late and not in their order, so `fresh` overlaps the log, and replaces
- * the rows of the time that it covers. Without an overlap the log begins again with `fresh`, and reads all older rows page by page.
+ * the rows of the time that it covers. Without an overlap, the log starts over with `fresh`, and reads all older rows page by page.
  */
 export function followLog<T extends Logged>(log: LogPage<T>, fresh: LogPage<T>): Followed<T> {
   const { next } = fresh;

@@ -2,7 +2,7 @@ import { textsIn } from "../search-params.ts";
 import { type Bucket, isPreset, type Preset, type Range } from "./buckets.ts";
 
 /*
- * Address parameters of the Usage page. Every member is optional, and anyone may have written the address, so invalid values are omitted.
+ * URL parameters of the Usage page. Every member is optional. Anyone may have written the URL, so invalid values are omitted.
  */
 
 export interface UsageSearch {

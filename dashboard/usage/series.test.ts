@@ -86,7 +86,7 @@ describe("result rows", () => {
   });
 });
 
-test("check series have gaps for uncounted buckets and drop rows outside the range", () => {
+test("series of rate-limit checks have gaps for uncounted buckets and drop rows outside the range", () => {
   const checks = [0, 3, 9].map((hour) => ({ timeMs: FROM_MS + hour * HOUR_MS, checks: 5, refused: hour }));
   expect(checksOverTime(checks, WINDOW, FROM_MS + 2 * HOUR_MS)).toMatchObject({
     passed: [5, 0, null, 2],
@@ -101,9 +101,9 @@ test.each([
   { values: [[0, 3, null], [1]], whole: true },
   { values: [[]], whole: true },
   { values: [[1, 2], [0.5]], whole: false },
-])("axis of $values has only integers: $whole", ({ values, whole }) => expect(isWhole(values)).toBe(whole));
+])("values $values need an axis of integers: $whole", ({ values, whole }) => expect(isWhole(values)).toBe(whole));
 
-test("steps of an axis of integers are integers, ascending, without one below 1", () => {
+test("steps of an integer axis are ascending integers from 1", () => {
   expect(WHOLE_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
   expect(WHOLE_STEPS.every(Number.isSafeInteger)).toBe(true);
   expect(WHOLE_STEPS).toEqual(WHOLE_STEPS.toSorted((a, b) => a - b));

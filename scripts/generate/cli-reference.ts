@@ -74,7 +74,7 @@ function nounsOf(commands: readonly Command[]): Command[][] {
   return [...nouns.values()];
 }
 
-/** Returns the sections of the commands with the same first word. Option groups that all of them have are named once. */
+/** Returns the sections of the commands with the same first word. Option groups that all of these commands have are named once. */
 function chapter(commands: readonly Command[]): string[] {
   const [first, ...others] = commands;
   if (first === undefined) return [];

@@ -20,7 +20,9 @@ import "../../components/sections.css";
 export const Route = createLazyRoute("/apis/$apiId")({ component: ApiPage });
 const here = getRouteApi("/apis/$apiId");
 
-/** Maximum number of APIs to read when searching for one by its id: names of other APIs may contain the id. */
+/**
+ * Maximum number of APIs to read when searching for one by its id. More than one may match, because names of other APIs may contain the id.
+ */
 const FOUND_MAX = 100;
 
 function ApiPage(): ReactNode {

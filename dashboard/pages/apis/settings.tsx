@@ -52,7 +52,7 @@ export function ApiSettings({ api }: { api: Row<"admin.listApis"> }): ReactNode 
 
 const muted = (text: string): ReactNode => <span className="muted">{text}</span>;
 
-/** Shows the command that changes the settings of a managed API, which its manifest does not contain. */
+/** Shows the command that changes the settings of a managed API. Its manifest does not contain these settings. */
 function ByCommand({ apiId }: { apiId: string }): ReactNode {
   const { workspace } = useWorkspace();
   return (

@@ -1,6 +1,6 @@
 import { choiceIn, textsIn } from "../../search-params.ts";
 
-/* Address parameters of the audit log: its filters, and the open row. */
+/* URL parameters of the audit log: its filters, and the open row. */
 
 export const RANGES = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000, "30d": 2_592_000_000 } as const;
 export type RangeName = keyof typeof RANGES;
@@ -16,7 +16,7 @@ export interface AuditSearch {
   readonly row?: string;
 }
 
-/** Reads the filters from the address and omits invalid ones. */
+/** Reads the filters from the URL and omits invalid ones. */
 export const readAuditSearch = (search: Readonly<Record<string, unknown>>): AuditSearch => ({
   ...textsIn(search, "event", "actorId", "targetId", "requestId", "row"),
   ...choiceIn(search, "range", Object.keys(RANGES) as RangeName[]),

@@ -24,12 +24,12 @@ export const Route = createLazyRoute("/")({ component: HomePage });
 
 const POLL_INTERVAL_MS = 10_000;
 const POLICIES_SHOWN_MAX = 5;
-/** Policies whose rules are read for the list of rejections. */
+/** Maximum number of policies whose rules are read for the list of rejections. */
 const REJECTING_POLICIES_MAX = 3;
 const RULES_SHOWN_MAX = 3;
 const EXPIRING_KEYS_MAX = 5;
 const EXPIRING_POLL_MS = 15 * 60_000;
-/** Height of the numbers of gates and the state of a policy. */
+/** Height of the placeholder for a list that is being loaded. */
 const LIST_PX = 110;
 
 type Policy = Row<"admin.listPolicies">;

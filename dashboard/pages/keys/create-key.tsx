@@ -109,7 +109,9 @@ export function CreateKey({
   );
 }
 
-/** Maximum number of APIs to read when searching for one by its id: names of other APIs may contain the id. */
+/**
+ * Maximum number of APIs to read when searching for one by its id. More than one may match, because names of other APIs may contain the id.
+ */
 const FOUND_MAX = 100;
 
 function useChosenApi(apiId: string | undefined): Row<"admin.listApis"> | undefined {
@@ -118,7 +120,7 @@ function useChosenApi(apiId: string | undefined): Row<"admin.listApis"> | undefi
   return data?.find((one) => one.apiId === apiId);
 }
 
-/** Lets the person choose an API. The only API of the workspace is chosen at once. */
+/** Lets the person choose an API. If the workspace has only one API, it is chosen immediately. */
 function ApiChoice({
   apiId,
   onChoose,

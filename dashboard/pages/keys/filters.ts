@@ -2,7 +2,7 @@ import type { Input } from "../../../core/api/procedures.ts";
 import { endOfDays } from "../../components/time.ts";
 import { choiceIn, textsIn } from "../../search-params.ts";
 
-/* Filters of the key list, as they are in the address and in the API request. Neither contains a secret or its hash. */
+/* Filters of the key list, as they are in the URL and in the API request. Neither contains a secret or its hash. */
 
 export const MATCHES = ["name", "owner", "start", "keyId"] as const;
 export type Match = (typeof MATCHES)[number];
@@ -25,7 +25,7 @@ export interface KeyFilters {
   readonly permission?: string;
 }
 
-/** Reads the filters from the address and omits invalid ones. */
+/** Reads the filters from the URL and omits invalid ones. */
 export const readFilters = (search: Record<string, unknown>): KeyFilters => ({
   ...textsIn(search, "api", "q", "role", "permission"),
   ...choiceIn(search, "by", MATCHES),

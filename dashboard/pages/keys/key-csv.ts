@@ -5,7 +5,7 @@ import { readCsv } from "./read-csv.ts";
 
 /*
  * Reads and writes keys as CSV rows. An import reads every column that an export writes; only an import has the column `key`, because an
- * export contains no secrets. components/download.ts puts an apostrophe before a text that a spreadsheet would run as a formula; the import
+ * export contains no secrets. components/download.ts puts an apostrophe before text that a spreadsheet would run as a formula; the import
  * removes the apostrophe.
  */
 

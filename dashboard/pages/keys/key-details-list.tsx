@@ -65,7 +65,7 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
   }
 }
 
-/** Returns the state of the key itself, whatever else lets its requests pass or rejects them. */
+/** Returns the state of the key itself, regardless of other reasons to admit or reject its requests. */
 function stateOfKey({ deletedAt, key }: KeyDetails) {
   if (deletedAt !== undefined) return "deleted";
   if (!key.enabled) return "disabled";

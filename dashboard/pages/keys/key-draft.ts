@@ -91,7 +91,7 @@ export function problemsOf(draft: KeyDraft, missingRoles: readonly string[] = []
   };
 }
 
-/** Returns the problem of the roles of a key, some of which do not exist; `undefined` if there is none. */
+/** Returns the problem with a key's roles, of which the `missing` ones do not exist; `undefined` if there is none. */
 export function rolesProblem(roles: readonly string[], missing: readonly string[]): string | undefined {
   if (roles.length > ROLES_MAX) return `At most ${ROLES_MAX} roles.`;
   return missing.length === 0

@@ -72,7 +72,7 @@ interface Rights {
   readonly permissions: readonly string[];
 }
 
-/** `missing` are those that do not exist. */
+/** `missing` lists the roles and permissions that do not exist. */
 export function RightsFields({
   rights: { roles, permissions },
   missing,

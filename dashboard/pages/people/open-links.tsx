@@ -12,7 +12,7 @@ import { roleText, SHOWN_BY, type SignInLink } from "./person.ts";
 /** Interval at which the links are read again, because others use them. */
 const ASKED_EVERY_MS = 30_000;
 
-/** The sign-in links that nobody has used yet; nothing if there are none, which is usual. */
+/** Lists the sign-in links that nobody has used yet. Renders nothing if there are none, which is the usual case. */
 export function OpenLinks(): ReactNode {
   const needs = useRequired();
   const [revoked, setRevoked] = useState<SignInLink>();

@@ -31,7 +31,7 @@ const ELSEWHERE =
 
 function Details({ person, onClose }: { person: PersonDetails; onClose: () => void }): ReactNode {
   const needs = useRequired();
-  /** The session to end; `all` for all of the person. */
+  /** The session to end; `all` for all sessions of the person. */
   const [ending, setEnding] = useState<OpenSession | "all">();
   const { email, subject, groups, signedInBy, openSessions, hasMore } = person;
   const lacking = needs("workspace.*.delete_session");

@@ -181,7 +181,7 @@ export function OverrideDialog({
   );
 }
 
-/** Returns the override that setting one for this identifier would replace. */
+/** Returns the existing override that saving one for this identifier would replace. */
 function useReplaced(namespace: string, identifier: string): Override | undefined {
   const search = identifier.slice(0, SEARCH_LENGTH_MAX);
   const { data } = useRead("admin.listOverrides", { namespace, search }, { enabled: identifier !== "" });

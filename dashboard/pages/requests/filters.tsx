@@ -11,13 +11,13 @@ type Set = (change: Partial<Record<keyof RequestsSearch, string>>) => void;
 
 const RESULTS = { within: "within the limit", over: "over the limit" } as const;
 
-/** Filters of a tab; the address contains all of them. */
+/** Filters of a tab; the URL contains all of them. */
 export function Filters({
   search,
   set,
 }: {
   search: RequestsSearch;
-  /** Sets parameters of the address; an empty text removes one. */
+  /** Sets URL parameters; an empty text removes a parameter. */
   set: Set;
 }): ReactNode {
   const isOfLimits = search.of === "ratelimits";

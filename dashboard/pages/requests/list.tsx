@@ -128,7 +128,7 @@ function useLog<Of extends LogOf>(of: Of, { search, isFollowing }: TabProps): Ta
   };
 }
 
-/** Whether a person reads the list beyond its first rows or has focused a row, so that new rows would move what the person reads. */
+/** Whether a person reads the list beyond its first rows or has focused a row, so that new rows would move what the person is reading. */
 function isRead(list: HTMLElement | null): boolean {
   const scroller = list?.querySelector(".table-scroller");
   return (scroller?.scrollTop ?? 0) > 0 || scroller?.querySelector("[role=row]:focus-within") != null;
@@ -153,7 +153,7 @@ function LogTable<Row extends RowOf[LogOf]>({
   const showNew = (): void => {
     showWaiting();
     list.current?.querySelector(".table-scroller")?.scrollTo({ top: 0 });
-    // The button disappears. A focused row would hold new rows back.
+    // The focused button disappears. The focus does not move to a row, because a focused row would hold new rows back.
     follow.current?.focus();
   };
   return (
@@ -211,7 +211,7 @@ function followText(isFollowing: boolean, isStopped: boolean, queriesPerHour: nu
   return `Reads new requests every ${durationText(FOLLOW_EVERY_MS)}. This takes ${perHour.toLocaleString("en")} queries per hour${quota}.`;
 }
 
-/** Call that makes a first request. */
+/** Example call that makes a first request. */
 type Example =
   | { readonly procedure: "keys.verifyKey"; readonly body: Input<"keys.verifyKey"> }
   | { readonly procedure: "ratelimit.limit"; readonly body: Input<"ratelimit.limit"> };

@@ -1,7 +1,7 @@
 import { choiceIn, textsIn } from "../../search-params.ts";
 import type { LogFilter, LogOf } from "../../usage/requests.ts";
 
-/* Address parameters of the Requests page: the tab, and its filters. Anyone may have written the address, so invalid values are omitted. */
+/* URL parameters of the Requests page: the tab, and its filters. Anyone may have written the URL, so invalid values are omitted. */
 
 export const RANGES = {
   "15m": { ms: 900_000, words: "the last 15 minutes" },
@@ -40,7 +40,7 @@ export const readRequestsSearch = (search: Readonly<Record<string, unknown>>): R
   ...choiceIn(search, "result", RESULTS),
 });
 
-/** Returns the filters of the tab. `keySpaceId` is the key space of the address's API. */
+/** Returns the filters of the tab. `keySpaceId` is the key space of the API in the URL. */
 export const filterOf = (search: RequestsSearch, keySpaceId: string | undefined): LogFilter =>
   search.of === "ratelimits"
     ? {

@@ -83,7 +83,7 @@ function RootKeysPage(): ReactNode {
     ...(state === undefined ? {} : { state }),
   };
   const pages = usePages("admin.listRootKeys", filter);
-  /** Sets one parameter of the address and keeps the others. */
+  /** Sets one URL parameter and keeps the others. */
   const set = (name: keyof RootKeySearch, value: string | undefined, replace = true): void =>
     void navigate({ search: (before) => readSearch({ ...before, [name]: value }), replace });
   const isFiltered = Object.keys(filter).length > 0;

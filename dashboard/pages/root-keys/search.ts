@@ -3,7 +3,7 @@ import { choiceIn, textsIn } from "../../search-params.ts";
 const STATES = ["active", "disabled", "expired"] as const;
 
 export interface RootKeySearch {
-  /** Text that a name, an id or a start of a root key contains. */
+  /** Text that the name, the id or the visible start of a root key contains. */
   readonly search?: string;
   readonly environment?: string;
   readonly state?: (typeof STATES)[number];
@@ -11,7 +11,7 @@ export interface RootKeySearch {
   readonly rootKey?: string;
 }
 
-/** Reads the parameters of the address and omits invalid ones. */
+/** Reads the URL parameters and omits invalid ones. */
 export const readSearch = (search: Record<string, unknown>): RootKeySearch => ({
   ...textsIn(search, "search", "environment", "rootKey"),
   ...choiceIn(search, "state", STATES),

@@ -10,7 +10,7 @@ import { outcomeInWords } from "../../usage/series.ts";
 
 const ANY = "";
 
-/** Filters of the charts: time range, API, key, owner and outcome. The address contains all of them. */
+/** Filters of the charts: time range, API, key, owner and outcome. The URL contains all of them. */
 export function Filters({
   search,
   window,

@@ -31,7 +31,7 @@ function UsagePage(): ReactNode {
   const search = here.useSearch();
   const navigate = useNavigate({ from: "/usage" });
   const [isPaused, setPaused] = useState(false);
-  // A custom range is an object; `useMemo` keeps the same object while the address does not change.
+  // A custom range is an object; `useMemo` keeps the same object while the URL does not change.
   const range = useMemo(() => rangeOf(search), [search]);
   const everyMs = refreshMsOf(windowOf(range, 0).bucket);
   const [nowMs, askNow] = useNow(everyMs, isPaused);

@@ -349,7 +349,7 @@ export const Values = z.strictObject({
 
   dev: group("Temporary Postgres and Redis of the release, without volumes, for evaluation.", {
     enabled: switchedOff("Whether the chart creates Postgres and Redis. They lose their data with their pods."),
-    password: text("Password of both.", "postern"),
+    password: text("Password of Postgres and Redis.", "postern"),
     postgres: group("Temporary Postgres.", { image: text("Image of Postgres.", "postgres:18") }),
     redis: group("Temporary Redis.", { image: text("Image of Redis.", "redis:7") }),
   }),

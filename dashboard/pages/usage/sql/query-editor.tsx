@@ -88,7 +88,7 @@ const fault = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** A text that replaces the editor's content: an example, an earlier query, or the query of an address. */
+/** Text that replaces the editor's content: an example, an earlier query, or a query from the page URL. */
 export interface GivenText {
   readonly text: string;
 }
