@@ -36,7 +36,7 @@ describe("unknown variables", () => {
     for (const name of Object.keys(env)) expect(isOfService(name, env), name).toBe(true);
   });
 
-  test("variables named like those of a missing Service are reported as unknown", () => {
+  test("variables named as for a Service are reported as unknown if the other variables of the Service are missing", () => {
     expect(findUnknownVariables({ POSTERN_SHOP_SERVICE_PORT: "80" })).toHaveLength(1);
   });
 });

@@ -32,6 +32,6 @@ test("explanation shows the deciding step once", () => {
   expect(lines.filter((line) => line.includes(unanswered.detail))).toEqual([`  limits: ${unanswered.detail}`]);
 });
 
-test("explanation prints server texts without control characters", () => {
+test("explanation prints text from the server without control characters", () => {
   expect(shown(step({ ...unanswered, detail: "by \u001b[31mred" })).join("\n")).not.toContain("\u001b");
 });

@@ -116,7 +116,7 @@ export const v1 = {
   "api-v1-successor": {
     type: "string",
     placeholder: "URL",
-    help: "base URL of API v2 for links in v1 responses (default: that of v1)",
+    help: "base URL of API v2 for links in v1 responses (default: v1's)",
     env: "POSTERN_API_V1_SUCCESSOR",
     accepts: HTTP_URL,
   },
@@ -265,7 +265,7 @@ export const connection = {
   profile: {
     type: "string",
     placeholder: "NAME",
-    help: "profile with server and root key (default: that of `postern profile use`, otherwise the running `postern dev`)",
+    help: "profile with server and root key (default: set by `postern profile use`, otherwise the running `postern dev`)",
     env: "POSTERN_PROFILE",
   },
   "api-url": {

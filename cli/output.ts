@@ -85,7 +85,7 @@ export async function printPages<Row>(
     );
 }
 
-/** Quotes a text from a server as one shell word, because people paste suggested commands into a shell. */
+/** Quotes text from a server as one shell word, because people paste suggested commands into a shell. */
 const shellWord = (text: string): string =>
   /^[\w.:=+@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 

@@ -69,7 +69,7 @@ test.each([
   ["--dashboard-roles-file /missing/roles.yaml", "ENOENT"],
 ])("dashboard sign-in rejects the options %s", (args, message) => expect(() => read(args)).toThrow(message));
 
-test("OpenID issuer on this machine may use plain HTTP", () => {
+test("OpenID issuer on this machine can use plain HTTP", () => {
   for (const host of ["127.0.0.1:9000", "localhost", "[::1]:1"]) {
     expect(read(`${URL_OF} --oidc-client-id x --oidc-issuer http://${host}`).provider?.issuer).toBe(`http://${host}`);
   }

@@ -86,7 +86,7 @@ test.each([
   expect(formatFields(fields, { id: text, name: "", note: "" })[0]).toBe(`id    ${shown}`);
 });
 
-test("JSON of a table has every field, also those that are not printed", () => {
+test("JSON of a table has every field, even fields that the table does not print", () => {
   expect(toObject(fields, rows[1] as Thing)).toEqual({
     thingId: "thing_22",
     secretary: "for machines",

@@ -21,7 +21,7 @@ export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], widt
 
 /**
  * Formats a table like `formatTable`, for rows that arrive in several parts. The first part has the heading and sets the column widths. In
- * later parts, a text that must not be shortened may exceed its column.
+ * later parts, text that must not be shortened can exceed its column.
  */
 export function openTable<Row>(
   fields: Fields<Row>,

@@ -4,8 +4,8 @@
  */
 
 /**
- * Scope of a counter. `value` is a namespace id for `namespace`, a limit name for `name`, identifies a workspace's quota for `quota`, and is
- * a policy id for the failed attempts of an address (`attempts`) and for a key that succeeded from an address (`spared`).
+ * Scope of a counter. `value` is the namespace id for `namespace`, the limit name for `name`, an identifier of a workspace's quota for
+ * `quota`, and the policy id for `attempts` (failed attempts of an address) and `spared` (a key that succeeded from an address).
  */
 export interface CounterScope {
   readonly kind: "namespace" | "name" | "quota" | "attempts" | "spared";

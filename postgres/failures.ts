@@ -65,10 +65,10 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 /** Whether the database is unreachable for all workspaces, as opposed to being slow or failing for a single workspace. */
 export const isUnavailableForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
-/** SQLSTATE class of authentication failures: wrong password, unknown user, or an address that may not connect. */
+/** SQLSTATE class of authentication failures: wrong password, unknown user, or an address that is not allowed to connect. */
 const REFUSED_CLASS = "28";
 
-/** Returns why Postgres is temporarily unavailable; `undefined` if a retry does not help. Inspects error causes, too. */
+/** Returns why Postgres is temporarily unavailable; `undefined` if a retry does not help. Also inspects the causes of the error. */
 export function databaseProblem(error: unknown): "away" | "refuses" | undefined {
   if (!(error instanceof Error)) return undefined;
   // ENOENT of a connection attempt means a missing socket file. ENOENT of any other system call concerns one of Postern's own files.

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("named Postgres statement with two texts prepares each text once", async () => {
+test("two Postgres statements with the same name and different SQL are each prepared once", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   try {
     for (let time = 0; time < 2; time++) {

@@ -5,7 +5,7 @@ import pg from "pg";
 const NAME_BYTES_MAX = 63;
 const HASH_DIGITS = 12;
 
-/** Prepared names by text. Their number is bounded, because named texts are constants of the program. */
+/** Prepared names by SQL text. Their number is bounded, because the SQL texts of named statements are constants of the program. */
 const prepared = new Map<string, { readonly name: string; readonly full: string }>();
 
 /**

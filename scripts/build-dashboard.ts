@@ -55,8 +55,7 @@ export const buildDashboard = (): Promise<void> =>
   withNotice(processIo, {}, { doing: `building ${relative(ROOT, DASHBOARD_DIST)}`, takes: "about 10 seconds" }, build);
 
 /**
- * Builds into a new directory and then replaces the old one. Therefore a server never reads an incomplete build, and builds may run
- * concurrently.
+ * Builds into a new directory and then replaces the old one. So a server never reads an incomplete build, and builds can run concurrently.
  */
 async function build(): Promise<void> {
   const next = await mkdtemp(join(SOURCE, "dist-"));

@@ -54,7 +54,7 @@ const IDENTITY: Fields<UsageRow> = [
 ];
 const OUTCOME = { name: "outcome", title: "outcome", value: (row: UsageRow) => row.outcome ?? null };
 
-/** Members of the JSON output, whose names are the same for every `--by`. */
+/** Members of the JSON output. Their names are the same for every `--by`. */
 const FIELDS: Fields<UsageRow> = [TIME, KEY, ...IDENTITY, OUTCOME, ...COUNTS];
 
 /** Leading columns of the table for each `--by`. */

@@ -127,7 +127,7 @@ test("set with a problem is rejected as a whole before anything is sent", async 
   expect(ran.out).toEqual([]);
 });
 
-test("reference to another Kubernetes namespace of the set follows its allowedNamespaces", async () => {
+test("reference to an object in another Kubernetes namespace requires that object's allowedNamespaces", async () => {
   const ref = { name: "shared", namespace: "platform" };
   const allowed = folderOf(namespace("shared", "platform", { allowedNamespaces: ["shop"] }), override("guest", ref));
   expect((await run("apply", allowed)).out.at(-1)).toBe("2 created");
@@ -214,7 +214,7 @@ test("delete follows spec.deletionPolicy, keeps an API with keys, and can be rep
   expect(await run("delete", folder, ["--yes"])).toMatchObject({ code: 0, out: ["2 absent"] });
 });
 
-test("ApiKey is skipped with a note, and the wrong workspace is refused", async () => {
+test("ApiKey is skipped with a note, and a root key of another workspace is rejected", async () => {
   const key = object("ApiKey", "shop/billing", { policyRef: { name: "keyed" }, secretRef: { name: "billing" } });
   const ran = await run("apply", folderOf(policy("keyed"), key));
   expect(ran).toMatchObject({ code: 0 });

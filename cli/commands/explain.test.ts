@@ -82,7 +82,7 @@ test("explain evaluates the policy for a request at a gate; --json prints the AP
   expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
 });
 
-test("explain uses the host and headers of the options to find the rule, whose name --json shows", async () => {
+test("explain uses the host and headers of the options to find the rule, and --json shows the rule's name", async () => {
   const { keyId, apiId } = await resources.key();
   const { policyId } = await resources.policy(apiId, {
     rules: [

@@ -33,7 +33,7 @@ const liveRows = async (id: string): Promise<number> => {
   return rows[0].n;
 };
 
-test("namespace list prints live namespaces, optionally filtered by a text", async () => {
+test("namespace list prints live namespaces, optionally filtered by text", async () => {
   await aNamespace("logins");
   await aNamespace("mails", "dev/RatelimitNamespace/shop/mails");
   const { namespaces } = await json("namespace list");
@@ -45,7 +45,7 @@ test("namespace list prints live namespaces, optionally filtered by a text", asy
   expect((await run("namespace list --search nothing")).notes).toEqual(["no namespaces"]);
 });
 
-test("namespace list continues at its cursor, which is a name", async () => {
+test("namespace list continues at a cursor, which is a namespace name", async () => {
   const first = await json("namespace list --limit 1");
   const rest = await json(`namespace list --all --cursor ${first.cursor}`);
   expect([...first.namespaces, ...rest.namespaces]).toEqual((await json("namespace list --all")).namespaces);

@@ -111,7 +111,7 @@ export const operator = defineCommand({
     "lease-namespace": {
       type: "string",
       placeholder: "NAME",
-      help: "namespace of the Lease (default: that of the pod or kubeconfig context)",
+      help: "namespace of the Lease (default: the pod's or the kubeconfig context's)",
       env: "POSTERN_LEASE_NAMESPACE",
       accepts: text("name"),
     },

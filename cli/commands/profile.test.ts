@@ -47,7 +47,7 @@ test("profile add accepts the JSON of rootkey create on standard input", async (
   expect(without.notes.join()).not.toContain(rootKey);
 });
 
-test("commands call the workspace of the profile in use or of the named one", async () => {
+test("commands call the workspace of the named profile or, by default, of the default profile", async () => {
   const other = await cli.t.makeWorkspace();
   const { keyId } = await cli.resources.key();
   await add("first", cli.t.workspace.rootKey);
@@ -240,7 +240,7 @@ test.each(["use", "remove"])("profile %s rejects a name without a profile", asyn
   );
 });
 
-test("removing the profile in use leaves none in use and the others unchanged", async () => {
+test("removing the default profile leaves no default profile and the other profiles unchanged", async () => {
   await add("first", cli.t.workspace.rootKey);
   await add("second", cli.t.workspace.rootKey);
   expect((await run(["profile", "remove", "--name", "first"])).code).toBe(0);

@@ -289,7 +289,7 @@ export const sidecar = defineCommand({
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: withoutSlash(options["docs-url"]),
-        // Logs the name of the policy rather than its id, which is a hash, so that a wrong name is visible.
+        // Logs the name of the policy rather than its id, which is a hash, so that a misspelled name is visible.
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());

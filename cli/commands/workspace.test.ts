@@ -140,7 +140,7 @@ describe("workspace update", () => {
     ratelimitsMonthDays: 1095,
   };
 
-  test("workspace update prints the active settings, and changes given settings once", async () => {
+  test("workspace update prints the active settings, and has no effect when it repeats a change", async () => {
     const { workspaceId } = await cli.json("workspace create --name measured");
     const named = { workspaceId, name: "measured", quotaPerMinute: null };
     expect(await cli.json("workspace update --workspace measured")).toEqual({ ...named, ...DEFAULTS });

@@ -178,7 +178,7 @@ test("each shell parses its generated completion script", async () => {
   }
 });
 
-test("completion keeps help texts with quotes and shell characters as text", async () => {
+test("completion treats quotes and shell characters in help as plain text", async () => {
   const strange = 'it\'s $(touch owned) `touch owned`; "x" \\ [a]:b';
   const { bashCompletion } = await import("./bash.ts");
   const { zshCompletion } = await import("./zsh.ts");

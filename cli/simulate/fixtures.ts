@@ -75,6 +75,6 @@ export const Fixtures = z.strictObject({
     )
     .max(RESOURCES_MAX)
     .default([])
-    .describe("Keys, in addition to those of ApiKey manifests, which have the names of the manifests."),
+    .describe("Keys, in addition to the keys of ApiKey manifests, which are named like their manifests."),
 });
 export type Fixtures = z.output<typeof Fixtures>;

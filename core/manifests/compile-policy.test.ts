@@ -96,7 +96,7 @@ test("policy compilation reports a missing rate limit namespace with its locatio
   ]);
 });
 
-test("policy lists each referenced rate limit namespace once", () => {
+test("policy lists each referenced rate-limit namespace only once", () => {
   const limitOf = (namespace: string, limit: number) => ({ namespace, identifier: "Key", limit, duration: "1s" });
   const spec = aSpec({
     rules: [

@@ -30,7 +30,7 @@ export const Conditions = z
   .array(Condition)
   .max(16)
   .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
-  .describe("Conditions: Ready always; Reconciling or Stalled while true.");
+  .describe("Conditions. Ready is always present, Reconciling and Stalled only while true.");
 
 /**
  * Status of an object that no operator has reconciled yet; without this status, a missing operator would look like a slow one. It is the

@@ -48,7 +48,7 @@ const isDurationOf = (duration: string | number, msMin: number): boolean => {
   return ms !== undefined && ms >= msMin && ms <= MS_MAX;
 };
 
-/** Returns CEL for the milliseconds of a field that is a text or an integer. `getMilliseconds` returns the total, not a remainder. */
+/** Returns CEL for the milliseconds of a field that is a string or an integer. `getMilliseconds` returns the total, not a remainder. */
 export const celMilliseconds = (field: string): string =>
   `(type(${field}) == int ? int(${field}) : duration(${field}).getMilliseconds())`;
 

@@ -130,8 +130,8 @@ const counterOf = ({
 }: z.output<typeof Ratelimit>): string => JSON.stringify([name, namespace, by, findDuration(duration)]);
 
 /**
- * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The rule compares a list, because comparing long texts pair by pair
- * would exceed the cost budget of a CEL rule.
+ * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The rule compares a list, because comparing long strings pair by
+ * pair would exceed the cost budget of a CEL rule.
  */
 const celCounterOf = (limit: string): string =>
   `[${[

@@ -75,7 +75,7 @@ test.each([
   expect(idsHeld(readAnalytics, new Set(held))).toEqual(ids);
 });
 
-test("ALL_GRANTS contains the `*` tuple of each action once", () => {
+test("ALL_GRANTS contains the `*` tuple of each action exactly once", () => {
   expect(new Set(ALL_GRANTS).size).toBe(ALL_GRANTS.length);
   for (const grant of ALL_GRANTS)
     expect(grant).toMatch(/^(api|ratelimit|rbac|identity|workspace|installation)\.\*\.[a-z_]+$/);

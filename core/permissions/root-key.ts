@@ -151,7 +151,7 @@ export function tupleCovering(tuple: string, held: ReadonlySet<string>): string 
   return held.has(star) ? star : undefined;
 }
 
-/** Returns those of `tuples` that `held` does not cover. The holder may not delegate them. */
+/** Returns the members of `tuples` that `held` does not cover. The holder is not allowed to delegate them. */
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
   tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 

@@ -179,7 +179,7 @@ export function authorityOf(target: string): string | undefined {
  */
 export const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=-]*)(?::\d*)?$/;
 
-/** Returns whether a text is a valid value of Host. */
+/** Returns whether the text is a valid value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
 
 /** Returns the canonical spelling of a path. `rawPath` holds one byte per character, as HTTP parsers return it. */

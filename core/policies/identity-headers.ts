@@ -55,7 +55,7 @@ function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
 const UNSAFE = /[^\x21-\x24\x26-\x7e]+/g;
 
 /**
- * Encodes a text for a header value: the percent sign and all characters except visible ASCII become percent-encoded UTF-8. So no value can
+ * Encodes text for a header value: the percent sign and all characters except visible ASCII become percent-encoded UTF-8. So no value can
  * end the header line, and `decodeURIComponent` restores the text (except lone surrogates, which become U+FFFD).
  */
 export function headerValue(text: string): string {

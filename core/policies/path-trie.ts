@@ -53,7 +53,7 @@ export class PathTrie {
     }
   }
 
-  /** Adds the rules whose path matches to `found`. The path begins with a slash; `""` has no segment and matches the root alone. */
+  /** Adds the rules whose path matches to `found`. The path begins with a slash; `""` has no segment and matches only the root. */
   find(path: string, found: RuleSet): void {
     collect(this.#root, path, 0, found);
   }

@@ -109,7 +109,7 @@ describe("what a request is charged", () => {
     ]);
   });
 
-  test("request without a key is charged to the limits of its rule alone", () => {
+  test("request without a key is charged only to the limits of its rule", () => {
     const rule = aRule({ access: "Anonymous", ratelimits: [ofRule({ by: ["address"] })] });
     const options = { workspaceId: "ws_2", request: REQUEST, audit: false };
     expect(planRule(undefined, rule, options)).toMatchObject({

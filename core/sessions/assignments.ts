@@ -34,8 +34,8 @@ interface NamedWorkspace {
 }
 
 /**
- * Returns the texts by which assignments name a workspace. A text that looks like an id never counts as a name, even if a workspace has
- * that name: otherwise users of one workspace could enter another.
+ * Returns the strings by which assignments can name a workspace. A string that looks like an id never counts as a name, even if a workspace
+ * has that name: otherwise users of one workspace could enter another.
  */
 export const textsNaming = ({ id, name }: NamedWorkspace): readonly string[] =>
   ID.test(name) ? [EVERY_WORKSPACE, id] : [EVERY_WORKSPACE, id, name];

@@ -7,7 +7,7 @@ const RETRY_MS = 1000;
 const RETRY_MS_MAX = 15_000;
 const STALE_MS = 5000;
 
-/** Retries reads that may succeed later, and no sooner than the server requests. Changes are never retried automatically. */
+/** Retries reads that can succeed later, and waits at least as long as the server requests. Changes are never retried automatically. */
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {

@@ -20,7 +20,7 @@ export function isMatch({ label, note = "", isForAll = false }: ComboboxOption, 
 
 /**
  * Select field with search. Typing highlights the first match, which Enter and Tab choose. Enter never submits the form around the field.
- * With `onSearch`, the server also searches; until its matches arrive, only those of the earlier `options` that match are offered.
+ * With `onSearch`, the server also searches; until its matches arrive, the earlier `options` that match are offered.
  */
 export function Combobox({
   label,

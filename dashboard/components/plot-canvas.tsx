@@ -95,7 +95,7 @@ const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
   end === undefined ? [...values] : [...values, end];
 
 /**
- * Time formats for the distances between two ticks. Each format has a text for every tick, and a second line for the first tick and for
+ * Time formats by the distance between two ticks. Each format has a label for every tick, and a second line for the first tick and for
  * ticks at which a year or a day begins.
  */
 const TIMES: uPlot.Axis.Values = [

@@ -49,7 +49,7 @@ function QuantityField({
   wanted: string;
 }): ReactNode {
   const [text, setText] = useState(value === undefined ? "" : format(value));
-  // Replaces the text if `value` was changed outside of the field, for example by a preset. A text that already expresses the value stays.
+  // Replaces the text if `value` was changed outside of the field, for example by a preset. Text that already expresses the value is kept.
   const shown = value !== undefined && parse(text) !== value ? format(value) : text;
   return (
     <TextField

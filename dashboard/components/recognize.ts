@@ -12,7 +12,7 @@ export type Recognized =
 /** Format of key ids, as core/ids.ts generates them. */
 const KEY_ID = /^key_[A-Za-z0-9]{16}$/;
 /**
- * Minimum length of the last part of a text that counts as a key. A text with spaces never counts as a key, and people choose no names this
+ * Minimum length of the last part of text that counts as a key. Text with spaces never counts as a key, and people choose no names this
  * long.
  */
 const SECRET_PART_LENGTH_MIN = 18;
@@ -21,7 +21,7 @@ export function recognize(typed: string): Recognized {
   const text = typed.trim();
   if (KEY_ID.test(text)) return { kind: "keyId", keyId: text };
   const last = text.split("_").at(-1) ?? "";
-  // Random texts are not required to contain a digit, because about one key in thirty contains none.
+  // The random part is not required to contain a digit, because about one key in thirty contains none.
   const isRandom =
     (/^[A-Za-z0-9+/=.-]+$/.test(last) && /[A-Z]/.test(last) && /[a-z]/.test(last)) ||
     /^(?=.*\d)[a-z0-9]{24,}$/.test(last);

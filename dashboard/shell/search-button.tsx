@@ -5,7 +5,10 @@ import "./search.css";
 
 const IS_APPLE = /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** Button that opens the search over pages, actions and objects, also by ⌘K or Ctrl+K. Its dialog is loaded when it is first opened. */
+/**
+ * Button that opens the search over pages, actions and objects. ⌘K and Ctrl+K open it as well. Its dialog is loaded when it is first
+ * opened.
+ */
 export function SearchButton(): ReactNode {
   const [Opened, setOpened] = useState<ComponentType<{ onClose: () => void }>>();
   const toast = useToast();

@@ -92,8 +92,8 @@ export function pagesAndActions(may: (tuple: string) => boolean, text: string): 
 }
 
 /**
- * Returns the groups with only those rows whose texts contain each word of the text; a group without such rows is omitted. `textOf` returns
- * the text of a row. Default: its label, note and id.
+ * Returns the rows that contain every word of `text`, in their groups, and omits empty groups. `textOf` returns the text of a row in which
+ * the words are searched for. Default: its label, note and id.
  */
 export function matching(
   groups: readonly SearchGroup[],
@@ -111,10 +111,10 @@ export function matching(
 export const withoutEmpty = (groups: readonly SearchGroup[]): readonly SearchGroup[] =>
   groups.filter(({ rows }) => rows.length > 0);
 
-/** Format of policy ids, as core/policies/policy-id.ts generates them. Such a text would otherwise count as a key. */
+/** Format of policy ids, as core/policies/policy-id.ts generates them. Such an id would otherwise count as a key. */
 const POLICY_ID = /^pol_[0-9a-f]{32}$/;
 
-/** Returns the complete key in a text, such as that of an `Authorization` header; `undefined` if the text contains none. */
+/** Returns the complete key that the text contains, for example as part of an `Authorization` header; `undefined` if it contains none. */
 export function secretIn(text: string): string | undefined {
   for (const word of text.split(/[\s"'`,;:]+/)) {
     const what = recognize(word);

@@ -116,7 +116,7 @@ type Answer = readonly Readonly<Record<string, unknown>>[];
 
 const text = (value: unknown): string => (value === null || value === undefined ? "" : String(value));
 
-/** Reads the rows of `logQuery`. Values with an unexpected type become texts, because the rows are only displayed. */
+/** Reads the rows of `logQuery`. Values with an unexpected type become strings, because the rows are only displayed. */
 export const READ_ROWS: { readonly [Of in LogOf]: (answer: Answer) => readonly RowOf[Of][] } = {
   verifications: (answer) =>
     withIds(answer, (row) => ({
@@ -154,7 +154,7 @@ export interface LogPage<T extends Logged> {
   readonly rows: readonly T[];
   /** Start of the log, Unix ms. */
   readonly sinceMs: number;
-  /** Where older rows begin; `undefined` if there are none. */
+  /** Cursor at which older rows begin; `undefined` if there are none. */
   readonly next: Cursor | undefined;
 }
 

@@ -48,7 +48,7 @@ export const importOptions = {
   "dry-run": { type: "boolean", help: "report without importing" },
 } as const;
 
-/** Description of the import rules, which is part of the help of every import command. */
+/** Describes the effect of an import; part of the help of every import command. */
 export const IMPORT_RULES =
   "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. The root key needs create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 

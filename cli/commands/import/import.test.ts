@@ -98,7 +98,7 @@ test("imported keys have owner and roles and verify, and a second import changes
   ]);
 });
 
-test("import lists keys that the API would reject, also in a dry run, and imports the others in batches", async () => {
+test("import lists keys that the API would reject, even in a dry run, and imports the others in batches", async () => {
   const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `many${i}`);
   const tooLong = "x".repeat(256);
@@ -120,7 +120,7 @@ test("import reads the file from standard input", async () => {
   expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
 });
 
-test("import shows rules for the policy, also of a file without keys", async () => {
+test("import shows rules for the policy, even if the file has no keys", async () => {
   const plugin = "{ name: rate-limiting, config: { minute: 5, limit_by: ip } }";
   const file = fileOf(`routes: [{ name: r, paths: [/a], plugins: [${plugin}] }]`);
   const { code, out, notes } = await run(`kong --file ${file} --dry-run`);

@@ -8,7 +8,7 @@ import { connection, json, paging } from "../../options.ts";
 import { printOne, printPages } from "../../output.ts";
 import { parseFuture, parseInstant } from "../../values.ts";
 
-/* Commands for the root keys of the workspace whose root key calls the API. `create.ts` creates the first one. */
+/* Commands for the root keys of a workspace. They call the API with a root key of that workspace; `create.ts` creates the first one. */
 
 type RootKey = Schema<"RootKey">;
 
@@ -70,7 +70,7 @@ export const rootkeyList = defineCommand({
   },
 });
 
-/** Permissions that an update may require, as the help names them. */
+/** Permissions that an update can require, for the help. */
 const UPDATE = "Requires workspace.*.update_root_key";
 
 const switching = (verb: "enable" | "disable") =>

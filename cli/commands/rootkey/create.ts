@@ -102,7 +102,10 @@ export const rootkeyCreate = defineCommand({
   },
 });
 
-/** Returns the permissions of `--permissions` and `--role`, each once. Throws `UsageError` if there are none, too many or invalid ones. */
+/**
+ * Returns the permissions of `--permissions` and `--role`, without duplicates. Throws `UsageError` if there are none, too many or invalid
+ * ones.
+ */
 function readPermissions({
   permissions: given,
   role: named,

@@ -58,7 +58,7 @@ describe("rootkey create", () => {
     expect(permissions).toEqual(["api.*.create_api", ...grantsOfPerson("viewer")]);
   });
 
-  test("rootkey create prints the root key once", async () => {
+  test("rootkey create prints the root key exactly once", async () => {
     const { out } = await cli.run("rootkey create --permissions api.*.create_api --workspace acme");
     expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown only once\)$/m);
   });

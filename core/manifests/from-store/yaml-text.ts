@@ -37,8 +37,8 @@ export function snippetOf(path: readonly string[], value: unknown): string {
 }
 
 /**
- * Writes long texts on one line and no aliases, because both would be harder to edit. kubectl reads YAML 1.1, in which `yes`, `0o7` and
- * `1:30` are not strings, so all texts except plain words are quoted.
+ * Writes long strings on one line and writes no aliases, because wrapped strings and aliases are harder to edit. kubectl reads YAML 1.1, in
+ * which `yes`, `0o7` and `1:30` are not strings, so all strings except plain words are quoted.
  */
 function textOf(value: unknown): string {
   const document = new Document(value, { aliasDuplicateObjects: false });

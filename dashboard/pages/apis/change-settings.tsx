@@ -17,7 +17,7 @@ import {
 /** Form with the settings of an API. Only changed settings are sent, so that concurrent changes of others are kept. */
 export function ChangeApiSettings({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
-  // The settings when the form was opened. The page may read others while the form is open.
+  // Settings when the form was opened. The page can read newer ones while the form is open.
   const [opened] = useState(api);
   const [draft, setDraft] = useState(() => draftOf(api));
   const set = (change: Partial<SettingsDraft>): void => setDraft((before) => ({ ...before, ...change }));

@@ -19,7 +19,7 @@ const here = getRouteApi("/explain");
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const;
 const POLICIES_OFFERED = 100;
 
-/** Parameters of the request to explain; empty texts are not sent. */
+/** Parameters of the request to explain; empty ones are not sent. */
 interface Circumstances {
   readonly method: string;
   readonly path: string;

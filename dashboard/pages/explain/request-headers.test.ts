@@ -9,6 +9,6 @@ test("header lines have a name and a value, which may be empty or contain colons
   ]);
 });
 
-test.each(["X-Api-Version 2", ": 2", "X Api: 2", "X-Api-Version: \u0662"])("line %j is no header", (line) => {
+test.each(["X-Api-Version 2", ": 2", "X Api: 2", "X-Api-Version: \u0662"])("line %j is not a header", (line) => {
   expect(readHeaders(`\n${line}`)).toBe("Line 2: expected NAME: VALUE, such as X-Api-Version: 2.");
 });

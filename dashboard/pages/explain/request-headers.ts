@@ -7,7 +7,7 @@ export interface RequestHeader {
   readonly value: string;
 }
 
-/** Parses the lines; empty lines are ignored. Returns a text that names the first line that is no header. */
+/** Parses the lines; empty lines are ignored. If a line is not a header, returns a message that names the first such line. */
 export function readHeaders(text: string): readonly RequestHeader[] | string {
   const headers: RequestHeader[] = [];
   for (const [at, line] of text.split("\n").entries()) {

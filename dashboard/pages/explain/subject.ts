@@ -1,13 +1,13 @@
 import { hashKey } from "../../components/hash-key.ts";
 
-/* Meaning of a pasted text: a request id, a key id, or a key, of which `readSubject` returns only the hash. */
+/* Meaning of pasted text: a request id, a key id, or a key, of which `readSubject` returns only the hash. */
 
 export type Subject =
   | { readonly kind: "request"; readonly requestId: string }
   | { readonly kind: "key"; readonly keyId: string }
   | { readonly kind: "secret"; readonly keyHash: string };
 
-/** Classifies a pasted text. Returns "NO_HASHING" if the text is a key and the browser cannot hash it. */
+/** Classifies pasted text. Returns "NO_HASHING" if the text is a key and the browser cannot hash it. */
 export async function readSubject(text: string): Promise<Subject | "NO_HASHING" | undefined> {
   const pasted = text.trim();
   if (pasted === "") return undefined;

@@ -33,7 +33,7 @@ const itemOf = (key: FoundKey): BatchItem => ({ id: key.keyId, name: keyName(key
 export function KeyBatch({ selection }: { selection: Selection<FoundKey> }): ReactNode {
   const needs = useRequired();
   const [opened, setOpened] = useState<{ readonly action: Action; readonly keys: readonly BatchItem[] }>();
-  // The keys are those that were selected when the dialog opened. The list refreshes meanwhile.
+  // Keeps the keys that were selected when the dialog opened, because the list refreshes while it is open.
   const open = (action: Action) => (): void => setOpened({ action, keys: selection.rows.map(itemOf) });
   const update = needs("api.*.update_key");
   const dialog = opened && { keys: opened.keys, onClose: () => setOpened(undefined) };
@@ -113,7 +113,7 @@ function DeleteKeys({ keys, onClose }: DialogProps): ReactNode {
         try {
           await api.call("keys.deleteKey", { keyId: id });
         } catch (error) {
-          // Someone else deleted the key, or an earlier attempt did, whose response was lost.
+          // The key is already deleted: by someone else, or by an earlier attempt whose response was lost.
           if (!(error instanceof ApiError && error.kind === "key_not_found")) throw error;
         }
       }}

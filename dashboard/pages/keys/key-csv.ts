@@ -160,7 +160,7 @@ function readTime(name: string, text: string): number | undefined {
   return ms;
 }
 
-/** Parses a JSON array of strings, or texts that are separated by commas or semicolons. */
+/** Parses a JSON array of strings, or values that are separated by commas or semicolons. */
 function readList(name: string, text: string): string[] | undefined {
   if (text === "") return undefined;
   if (!text.startsWith("[")) {

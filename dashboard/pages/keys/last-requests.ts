@@ -22,7 +22,7 @@ export interface LastRequest {
   readonly tags: readonly string[];
 }
 
-/** Reads the rows of the query. Values with an unexpected type become empty texts, because the rows are only displayed. */
+/** Reads the rows of the query. Values with an unexpected type become empty strings, because the rows are only displayed. */
 export const readLastRequests = (rows: readonly Readonly<Record<string, unknown>>[]): LastRequest[] =>
   rows.map((row) => ({
     timeMs: Number(row.time),

@@ -1,7 +1,7 @@
 import type { Data } from "../../../core/api/procedures.ts";
 import { parseCount } from "../../components/duration.ts";
 
-/* Limits on the usage queries of a workspace: their texts and form fields. The functions are pure. */
+/* Limits on the usage queries of a workspace: their labels, descriptions and form fields. The functions are pure. */
 
 export type Bound = Data<"admin.getSettings">["bounds"][number];
 
@@ -59,7 +59,10 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
 };
 
-/** Returns the texts of a limit; a limit that this release does not know has the server's texts. */
+/**
+ * Returns the label, unit and description of a limit. If this release does not know the limit, returns its name and the server's
+ * description.
+ */
 export const wordsOf = ({ name, about }: Pick<Bound, "name" | "about">): Words =>
   Object.hasOwn(WORDS, name) ? (WORDS[name] as Words) : { label: name, unit: "", about };
 
@@ -90,7 +93,7 @@ export interface BoundsDraft {
   readonly faults: ReadonlyMap<string, string>;
 }
 
-/** Parses the texts of a form; missing fields are unchanged. An empty text means the default. */
+/** Parses the fields of a form. A missing field leaves its limit unchanged; an empty field selects the default. */
 export function readBounds(bounds: readonly Bound[], texts: Readonly<Record<string, string>>): BoundsDraft {
   const changes: BoundChange[] = [];
   const faults = new Map<string, string>();

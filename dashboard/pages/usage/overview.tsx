@@ -218,7 +218,7 @@ function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string
 const hasFilter = ({ api, key, owner, outcome }: UsageSearch): boolean =>
   [api, key, owner, outcome].some((each) => each !== undefined);
 
-/** Returns the error that at least two charts share, so that it is shown once. */
+/** Returns the error that at least two charts share, so that it is shown only once. */
 function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined {
   const found = errors.filter((error) => error !== null);
   const [first] = found;

@@ -101,7 +101,7 @@ export interface QueryEditorProps {
   readonly problemAt: number | undefined;
   readonly describedBy: string;
   readonly onChange: (sql: string) => void;
-  /** Called with the text of the editor, which may be newer than that of the last `onChange` that the page has rendered. */
+  /** Called with the current text of the editor, which may be newer than the text that the page rendered last. */
   readonly onRun: (sql: string) => void;
 }
 
