@@ -15,7 +15,7 @@ import { findRunningDev } from "./dev-state.ts";
 
 /*
  * Helpers for commands that change the database directly because the API has no procedure for the change. Row triggers write these changes
- * to the outbox, so running services see them like all others.
+ * to the outbox, so running services see them like all other changes.
  */
 
 export interface DatabaseOptions {

@@ -16,7 +16,7 @@ const OF_A_SERVICE =
 export function isOfService(name: string, env: Environment): boolean {
   const service = name.replace(OF_A_SERVICE, "");
   if (service === name || env[`${service}_SERVICE_HOST`] === undefined) return false;
-  // Excludes POSTERN_WEBHOOK_PORT if its value is a plain number, because it is also a variable of Postern.
+  // Excludes POSTERN_WEBHOOK_PORT if its value is a plain number, because Postern itself has a variable with this name.
   return name !== `${service}_PORT` || (env[name] ?? "").includes("://");
 }
 

@@ -7,7 +7,10 @@ import { checkRootKey } from "../root-key.ts";
 import { parseBaseUrl, parseDurationOption } from "../values.ts";
 import { type Api, type Connection, createApi } from "./client.ts";
 
-/* Server and root key of a command. Both come from the same source, so that a root key is never sent to another server. */
+/*
+ * Server and root key of a command. Both come from the same source, so that a root key is never sent to a server that it does not belong
+ * to.
+ */
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 

@@ -194,7 +194,7 @@ describe("rules by host and header, and limits of anonymous rules", () => {
     );
   const one = () => file("one.yaml", "keys: [{ name: one }]");
 
-  test("simulate explains a limit by address and path that is used up", async () => {
+  test("simulate explains an exhausted limit by address and path", async () => {
     const asked = ["--request", "GET /catalogue/7", "--no-key", "--client-address", "192.0.2.7", "--times", "3"];
     const ran = await run("-f", manifest(), ...asked);
     expect([ran.code, ran.notes]).toEqual([15, []]);

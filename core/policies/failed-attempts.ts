@@ -15,7 +15,10 @@ export interface AttemptCounters {
 
 /** Duration for which a key is spared after it succeeded from an address. */
 export const SPARED_MS = 3_600_000;
-/** Units of one success. The sliding window counts less and less of the previous window; 3,600 units leave some until the hour ends. */
+/**
+ * Units of one success: one per second of the hour. The sliding window counts a shrinking share of them, and at least one until the hour
+ * ends.
+ */
 const SUCCESS_COST = 3_600;
 const SUCCESS_LIMIT = 1_000_000_000;
 

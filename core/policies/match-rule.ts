@@ -338,8 +338,8 @@ function namesLastSegment({ segments }: RulePath, path: string): boolean {
 const matchesEveryPath = ({ segments, ends }: RulePath): boolean => segments.length === 0 && ends === "hereOrBelow";
 
 /**
- * Folds the literal segments of a rule's path. A lenient app may serve `/files` for `/files/`, so a rule for `/files/{path...}` then
- * matches `/files` too.
+ * Folds the literal segments of a rule's path. A lenient app may serve `/files` for `/files/`, so the folded path of `/files/{path...}`
+ * also matches `/files`.
  */
 function foldRulePath({ segments, ends, parameters }: RulePath): RulePath {
   const folded: RulePath["segments"][number][] = [];

@@ -47,7 +47,7 @@ export interface PlotProps {
   readonly foot?: ReactNode;
 }
 
-/** Returns the height of a chart with its legend and foot. */
+/** Returns the height of a chart with its legend and footer. */
 export const plotSpacePx = (heightPx = HEIGHT_PX): number => heightPx + 122;
 
 const numberText = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 3 });

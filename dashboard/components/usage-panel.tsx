@@ -23,7 +23,7 @@ export function Panel<T>({
   title: string;
   about?: ReactNode;
   isWide?: boolean;
-  /** Height of the content, which is kept free while it is loaded. */
+  /** Height that is reserved while the content is loaded. */
   spacePx?: number;
   response: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
   /** SQL text of the query. */

@@ -99,8 +99,8 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
 }
 
 /**
- * Shown to a person without a role. Lists the person's groups, because an admin needs their exact names from the OpenID provider to assign
- * a role to one of them.
+ * Shown to a person who can open no workspace. Lists the person's groups, because an admin needs their exact names from the OpenID provider
+ * to assign a role to one of them.
  */
 function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
   if (isInstallationAdmin)

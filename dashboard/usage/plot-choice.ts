@@ -57,7 +57,7 @@ export interface PlottedSeries {
 export interface Plotted {
   /** Values of the x axis, ascending; Unix ms unless they are numbers. */
   readonly xs: readonly number[];
-  /** Dates without a clock are the UTC days of the roll-ups. */
+  /** Dates without a time of day are the UTC days of the roll-ups. */
   readonly over: "time" | "utcDays" | "numbers";
   /** Series, largest first, at most `SERIES_MAX`. */
   readonly series: readonly PlottedSeries[];

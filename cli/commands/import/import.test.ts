@@ -69,7 +69,7 @@ test("import of a Kong key with a ttl requires --ttl-is, and a dry run shows the
   expect((await run(`apisix --file ${file} --dry-run --ttl-is total`)).code).toBe(2);
 });
 
-test("imported keys have owner and roles and verify, and a second import changes nothing", async () => {
+test("imported keys have their owner and roles and pass verification, and a second import changes nothing", async () => {
   const apiId = await cli.resources.api();
   const file = kong("alice", "bob");
   const first = await run(`kong --file ${file} --api-id ${apiId} --json`);

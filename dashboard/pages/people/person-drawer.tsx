@@ -14,7 +14,7 @@ import { useRequired } from "../../components/use-needs.ts";
 import { byAccountMenu, type OpenSession, type PersonDetails, roleText, signedInByText } from "./person.ts";
 import { SignOutPerson } from "./sign-out-person.tsx";
 
-/** Details of a person with the open sessions. */
+/** Details of a person and their open sessions. */
 export function PersonDrawer({ sessionId, onClose }: { sessionId: string; onClose: () => void }): ReactNode {
   const { data, error, refetch } = useRead("admin.getPerson", { sessionId });
   return (

@@ -21,7 +21,7 @@ import { checksOverTime, type IdentifierRow, readCheckRows, readIdentifierRows }
 
 const OF = "analytics.getRatelimits";
 
-/** Checks of a namespace over time, and its identifiers with the most checks and the most rejections. */
+/** Checks of a namespace over time, its identifiers with the most checks, and those with the most rejections. */
 export function NamespaceUsage({
   namespaceId,
   range,
