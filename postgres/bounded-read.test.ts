@@ -23,7 +23,7 @@ test("bounded read aborts a statement that takes too long", async () => {
   expect(await sleep(1, 1_000)).toBe(1);
 });
 
-test("bounded reads leave half of the connections to others and time out", async () => {
+test("bounded reads leave half of the connections free, and time out if they wait too long", async () => {
   const startedMs = performance.now();
   const many = Promise.all(Array.from({ length: 20 }, () => sleep(60_000, 3_000)));
   for (let i = 0; i < 10; i++) {

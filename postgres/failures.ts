@@ -91,7 +91,10 @@ export interface WaitingBounds {
   readonly idleMsMax?: number;
 }
 
-/** Limits waiting for the rest of the transaction: a statement fails with `isWaitOver` if it waits longer for a lock, or runs longer. */
+/**
+ * Sets time limits for the rest of the transaction: a statement that waits for a lock or runs for longer fails, and `isWaitOver` recognizes
+ * its error.
+ */
 export async function limitWaiting(
   tx: Queryable,
   { lockMsMax, statementMsMax, idleMsMax = 0 }: WaitingBounds,

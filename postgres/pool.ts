@@ -35,7 +35,7 @@ export interface PoolOptions {
   /** Maximum number of connections. */
   readonly connectionsMax?: number;
   readonly applicationName?: string;
-  /** Timeout for connecting, or waiting for a connection of the pool. Default: 5 s. */
+  /** Timeout for connecting, and for waiting for a connection from the pool. Default: 5 s. */
   readonly connectMsMax?: number;
   /** Maximum time to wait for a response from Postgres, after which the connection is closed. Default: 65 s. */
   readonly responseMsMax?: number;

@@ -173,7 +173,7 @@ test("API client times out at the deadline, even in the middle of a response", a
   }
 });
 
-test("API client reports refused connections and unknown hosts with the address", async () => {
+test("API client error for a refused connection or an unknown host names the server's address", async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
   expect(await failure(read(aConnection(url)))).toBe(
     `no response from ${url}: no program listens on this port (ECONNREFUSED)`,

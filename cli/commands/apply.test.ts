@@ -127,7 +127,7 @@ test("set with a problem is rejected as a whole before anything is sent", async 
   expect(ran.out).toEqual([]);
 });
 
-test("reference to an object in another Kubernetes namespace requires that object's allowedNamespaces", async () => {
+test("reference to an object in another Kubernetes namespace requires an entry in that object's allowedNamespaces", async () => {
   const ref = { name: "shared", namespace: "platform" };
   const allowed = folderOf(namespace("shared", "platform", { allowedNamespaces: ["shop"] }), override("guest", ref));
   expect((await run("apply", allowed)).out.at(-1)).toBe("2 created");

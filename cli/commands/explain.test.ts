@@ -204,7 +204,7 @@ test.each([
   expect(ran.notes.join()).toContain(says);
 });
 
-test("explain prints a rejection of the API and exits with 1", async () => {
+test("explain prints an API error and exits with 1", async () => {
   const absent = await run(["--key-id", "key_4fGh7Jk2LmN8pQrS"]);
   expect(absent).toMatchObject({ code: 1, out: [] });
   expect(absent.notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");

@@ -77,7 +77,7 @@ test("namespace delete rejects a managed namespace and names the manifest", asyn
   expect(await liveRows(id)).toBe(2);
 });
 
-test("namespace delete fails when repeated, in another workspace, without permission or without a name", async () => {
+test("namespace delete fails for a deleted namespace, in another workspace, without permission or without a name", async () => {
   const id = await aNamespace("once");
   const poor = await run(
     "namespace delete --namespace once",

@@ -37,8 +37,8 @@ export interface Found {
 }
 
 /**
- * Minimum length of a safe secret, about 128 bits in base58. A key that a person chose has less entropy at any length, which cannot be
- * detected.
+ * Minimum length of a safe secret, about 128 bits in base58. A key that a person chose has less entropy at any length, but such keys cannot
+ * be recognized.
  */
 const SECRET_LENGTH_SAFE = 22;
 /** Matches an HTTP field value (RFC 9110, 5.5) without leading and trailing spaces. */

@@ -73,7 +73,7 @@ function parseJsonLines(text: string): unknown[] | undefined {
 
 const List = z.looseObject({ kind: z.string().endsWith("List"), items: z.array(z.unknown()) });
 
-/** Returns the objects of a list nested at any depth; any other value is a single object. */
+/** Returns the objects of lists nested at any depth. A value that is not a list counts as one object. */
 function items(value: unknown): unknown[] {
   if (Array.isArray(value)) return value.flatMap(items);
   const list = List.safeParse(value);

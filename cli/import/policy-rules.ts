@@ -6,7 +6,7 @@ import { type KubeObject, nameOf } from "./kubernetes.ts";
 
 /*
  * Drafts of policy rules from the limits and denials of another system. Each system's reader finds the requests that they apply to and the
- * values that they count by; this file adds what all have in common.
+ * values that they count by; this file contains what all readers share.
  */
 
 export type Match = NonNullable<RuleDraft["match"]>;

@@ -236,7 +236,7 @@ test("APISIX import reads Admin API responses in any order, one per line", () =>
   ]);
 });
 
-test("APISIX import reads consumers of its ingress controller, with the key or a Secret", () => {
+test("APISIX import reads consumers of its ingress controller, whose key is inline or in a Secret", () => {
   const discovered = find(
     findApisixKeys,
     `
@@ -376,7 +376,7 @@ test("Unkey import reads pages of v2 and v1, by plaintext or hash", () => {
   expect(discovered.notes).toHaveLength(1);
 });
 
-test("import takes a duplicate key once, for its first owner, and reports it", () => {
+test("import takes a duplicate key only once, for its first owner, and reports the duplicate", () => {
   const discovered = find(
     findKongKeys,
     `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY} }] }, { username: b, keyauth_credentials: [{ key: ${KEY} }] }]`,

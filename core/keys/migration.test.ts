@@ -27,7 +27,7 @@ test("migrated hexadecimal hash is stored in lower case, and other encodings are
   expect(storedHash("prefixed", "AbC")).toBe("AbC");
 });
 
-test("key migration keeps the last of several entries with one hash, at the first position", () => {
+test("key migration keeps the last of several entries with the same hash, at the first position", () => {
   const hex = sha256("secret");
   const entries = [
     { hash: hex, name: "first" },

@@ -40,7 +40,7 @@ describe("several limits together", () => {
     expect(outcomes[1]?.retryAtMs).toBeGreaterThan(nowMs);
   });
 
-  test("decideLimits reports zero remaining for the denied limit and previous values for others", () => {
+  test("decideLimits reports zero remaining for the denied limit and unchanged values for the others", () => {
     const halfway = nowMs + hour / 2;
     const read = (): WindowCounts => ({ window: 1000, current: 2, previous: 8 });
     const { outcomes } = decideLimits([aCharge({ cost: 3 }), aCharge({ counterKey: "b", cost: 5 })], read, halfway);

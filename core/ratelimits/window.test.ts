@@ -77,7 +77,7 @@ describe("one decision", () => {
     expect(decideLimit({ ...question, ...change })).toMatchObject({ passed, remaining });
   });
 
-  test("sliding window check without cost leaves counts unchanged", () => {
+  test("sliding window check with cost 0 leaves counts unchanged", () => {
     expect(decideLimit({ ...question, cost: 0 }).counts).toBe(counts);
   });
 

@@ -34,7 +34,7 @@ test("operator of all workspaces with one admin role is not an installation admi
   expect(grantsIn([at("shop", "admin"), at("*", "operator")], shop)).toEqual(grantsOfPerson("admin"));
 });
 
-test("accessible workspaces of a user are listed once each, or are all workspaces", () => {
+test("accessible workspaces of a user are a list without duplicates, or all workspaces", () => {
   expect(namedWorkspaces([at("shop", "viewer"), at("ws_2", "admin"), at("shop", "admin")])).toEqual(["shop", "ws_2"]);
   expect(namedWorkspaces([at("shop", "viewer"), at("*", "viewer")])).toBe("all");
   expect(namedWorkspaces([])).toEqual([]);

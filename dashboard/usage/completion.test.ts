@@ -26,7 +26,7 @@ describe("completions", () => {
     expect(labels("SELECT k|")).toContain("key_id");
   });
 
-  test("query editor completes the current word, or on request without one", () => {
+  test("query editor completes the current word, and without a word only on request", () => {
     expect(offersAt("SELECT key", 10, SCHEMA, false)?.from).toBe(7);
     expect(labels("SELECT |", false)).toBeUndefined();
   });

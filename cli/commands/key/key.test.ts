@@ -149,7 +149,7 @@ describe("key verify", () => {
     expect(asJson).toMatchObject({ code: word, valid: code === 0, keyId });
   });
 
-  test("key verify of an unknown key exits with 10, and a failed command with 1", async () => {
+  test("key verify exits with 10 for an unknown key, and with 1 if the command fails", async () => {
     expect((await verify("shop_notKnown")).code).toBe(10);
     const away = await runPostern(["key", "verify"], {
       env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x".repeat(22) },
@@ -317,7 +317,7 @@ test("--timeout above the timer maximum is rejected", async () => {
   expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
 });
 
-test("key list error names the server and the next action while the server has no Postgres", async () => {
+test("key list error names the server and the next action while Postgres is unavailable", async () => {
   const away = await openApiCli();
   try {
     await away.t.dropDatabase();

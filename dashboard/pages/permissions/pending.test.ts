@@ -9,7 +9,7 @@ const cell = (roleId: string, slug: string, isGranted = false) => ({
 });
 
 describe("pending changes", () => {
-  test("pending permission changes are grouped by role, and toggling twice removes one", () => {
+  test("pending permission changes are grouped by role, and toggling a cell twice removes its change", () => {
     let pending = toggled(NOTHING_PENDING, cell("r2", "b"));
     pending = toggled(pending, cell("r1", "a", true));
     pending = toggled(pending, cell("r1", "c"));
