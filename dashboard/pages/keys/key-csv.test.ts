@@ -22,7 +22,8 @@ describe("CSV", () => {
     expect(readCsv(text)[1]?.cells).toEqual(cells),
   );
 
-  test("CSV parser closes an open quote at the end of the file", () => expect(readCsv('a\n"b')[1]?.cells).toEqual(["b"]));
+  test("CSV parser closes an open quote at the end of the file", () =>
+    expect(readCsv('a\n"b')[1]?.cells).toEqual(["b"]));
 });
 
 describe("an import", () => {
