@@ -350,7 +350,7 @@ export const ApiKeyPolicyStatus = z.object({
         .int()
         .min(0)
         .optional()
-        .describe("Largest excess over a limit in that time, as a percentage of the limit."),
+        .describe("Largest excess over a limit while Redis was unavailable, as a percentage of the limit."),
     })
     .optional()
     .describe("Reports by the gates."),

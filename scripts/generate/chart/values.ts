@@ -35,7 +35,7 @@ const image = (repository: string, what = "Image of the container.") =>
 const address = (what: string, example: string) => ({
   url: text(`${what} in plain text, such as \`${example}\`. The chart stores it in a Secret.`),
   existingSecret: text("Existing Secret with the URL, instead of `url`. Changes are reloaded."),
-  existingSecretKey: text("Key of that Secret with the URL.", "url"),
+  existingSecretKey: text("Key in `existingSecret` with the URL.", "url"),
 });
 
 /** Settings that every Deployment has. */
@@ -101,7 +101,7 @@ export const Values = z.strictObject({
         "Secret with `tls.crt` and `tls.key` for `<release>-api-server.<namespace>.svc`, reloaded on change. Empty disables TLS.",
       ),
       caKey: text(
-        "Key of that Secret with the CA, for the operator. Empty for a public CA, which gates require if they fetch Redis users from the api-server.",
+        "Key in `existingSecret` with the CA, for the operator. Empty for a public CA, which gates require if they fetch Redis users from the api-server.",
       ),
     }),
     service: group("Service of the pods.", {
@@ -122,7 +122,7 @@ export const Values = z.strictObject({
       "Encryption keys of recoverable API keys, one `ID:BASE64` per line. The first encrypts, all decrypt.",
       {
         existingSecret: text("Secret with the encryption keys. Empty disables recoverable keys."),
-        existingSecretKey: text("Key of that Secret with the encryption keys.", "keys"),
+        existingSecretKey: text("Key in `existingSecret` with the encryption keys.", "keys"),
       },
     ),
     dashboard: group("Dashboard, at `/dashboard/` on the API port.", {
@@ -134,7 +134,7 @@ export const Values = z.strictObject({
         issuer: text("Issuer URL of the provider; requires `url`. Empty disables the provider."),
         clientId: text("Client id of the dashboard; the redirect URI is `<url>/dashboard/auth/callback`."),
         existingSecret: text("Secret with the client secret, reloaded on change. Empty: public client."),
-        existingSecretKey: text("Key of that Secret with the client secret.", "client-secret"),
+        existingSecretKey: text("Key in `existingSecret` with the client secret.", "client-secret"),
         scopes: text("Scopes that the dashboard requests.", "openid profile email"),
         groupsClaim: text("Claim with a person's groups.", "groups"),
       }),
@@ -161,7 +161,7 @@ export const Values = z.strictObject({
       existingSecret: text(
         "Secret with the root key. Default: a Job creates a root key with the required permissions.",
       ),
-      existingSecretKey: text("Key of that Secret with the root key.", "rootKey"),
+      existingSecretKey: text("Key in `existingSecret` with the root key.", "rootKey"),
       workspace: text("Workspace of the root key that the Job creates. Default: `default`."),
     }),
     rootKeys: group("Root keys of several workspaces: docs/multi-tenancy.md.", {
@@ -240,7 +240,9 @@ export const Values = z.strictObject({
         existingSecret: text(
           "Secret with `tls.crt` and `tls.key` for `<release>-ext-auth.<namespace>.svc`, reloaded on change. Empty disables TLS.",
         ),
-        clientCaKey: text("Key of that Secret with the CA of gateway client certificates, which are then required."),
+        clientCaKey: text(
+          "Key in `existingSecret` with the CA of gateway client certificates, which are then required.",
+        ),
       }),
       service: group("Service of the pods.", {
         headless: switchedOff(
