@@ -4,7 +4,7 @@ import { guardedMessages, guardServer, type OnInternalError } from "../http/http
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Creates a server for probes and metrics only. Its port differs from the port for traffic to the app. */
+/** Creates a server for probes and metrics only. It listens on another port than the traffic to the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
@@ -47,7 +47,7 @@ export function createAdminServer(options: {
   return server;
 }
 
-/** Compares digests, so that the time of the comparison does not depend on the token. */
+/** Compares digests, so that the duration of the comparison reveals nothing about the token. */
 const isEqual = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

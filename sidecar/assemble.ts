@@ -30,7 +30,7 @@ interface Given {
   readonly refusals: RefusalCounts;
   readonly podsAlive: PodsAlive;
   readonly internalErrors: InternalErrorLog;
-  /** Returns whether the pod is terminating, so that connections close after their current response. */
+  /** Returns whether the pod is terminating; if so, connections close after their current response. */
   readonly isEnding: () => boolean;
 }
 
@@ -85,11 +85,11 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
       bufferedBytesMax: limits.bufferedBodyBytesMax,
     },
   };
-  // Clients may send any gRPC content type, so the limits for gRPC calls apply only if the app speaks HTTP/2.
+  // Any client can send a gRPC content type to get the longer timeouts of gRPC calls, so these apply only if the app speaks HTTP/2.
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Limiter for upgrades. They do not wait for a slot, because upgraded connections stay open for a long time.
+  // Limiter for upgrades. An upgrade does not wait for a slot, because upgraded connections stay open for a long time.
   const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,
@@ -115,7 +115,7 @@ const assembleResponses = (
   docsUrl: config.errorDocsUrl,
   readScheduler: new ReadScheduler(internalErrors.exchange),
   nextId,
-  // While the app is unreachable, the client's connection is closed, so that the client can get a better response from another pod.
+  // Closes the client's connection while the app is unreachable, because the client's next connection may reach another pod.
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 

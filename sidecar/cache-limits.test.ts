@@ -18,7 +18,7 @@ test("explicit gate cache limits override those derived from the heap size", () 
   expect(cacheLimits({ keys: 1, bytes: 2 * MIB }, heap)).toMatchObject({ views: 1, records: 1_000, bytes: 2 * MIB });
 });
 
-test("gate caches are limited to half of the spare heap", () => {
+test("configured gate cache size is limited to half of the spare heap", () => {
   expect(cacheBytesMax(42 * MIB)).toBe(10 * MIB);
   expect(cacheBytesMax(16 * MIB)).toBe(2 * MIB);
 });

@@ -2,7 +2,7 @@ import { getHeapStatistics } from "node:v8";
 import type { ProjectionLimits } from "../edge/projection/projection.ts";
 
 const MIB = 1024 * 1024;
-/** Measured heap of a gate before the first key is cached: code, libraries and the policy. */
+/** Heap that a gate uses before it caches the first key, as measured: code, libraries and the policy. */
 const BASE_BYTES = 22 * MIB;
 /** Share of the spare heap that the cache may use. Requests, counters, events and uncollected garbage use the rest. */
 const SHARE = 0.25;
@@ -10,14 +10,12 @@ const SHARE = 0.25;
 const SHARE_MAX = 0.5;
 const NEGATIVE_ENTRY_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
-/**
- * Number of records per cached key: the key, its identity, and a share of the roles, APIs and overrides that several keys have in common.
- */
+/** Number of records per cached key: the key, its identity, and its share of the roles, APIs and overrides that keys have in common. */
 const RECORDS_PER_KEY = 2.5;
 /** Minimum number of records. It includes the active policy and its namespaces. */
 const RECORDS_MIN = 1_000;
 
-/** Configured size of the cache. Default: derived from the heap. */
+/** Configured cache size. Default: derived from the heap. */
 export interface CacheSize {
   readonly keys?: number | undefined;
   /** Maximum memory of the cache, including data derived from records. */
@@ -25,8 +23,8 @@ export interface CacheSize {
 }
 
 /**
- * Returns the limits of a gate's cache. Defaults follow from the maximum heap of V8 (`--max-old-space-size`). Keys beyond the limits are
- * read from Redis again, which is slower, but an exhausted heap would end the process.
+ * Returns the limits of a gate's cache. The defaults are derived from V8's maximum heap (`--max-old-space-size`). The gate reads keys
+ * beyond the limits from Redis each time: this is slower, but an exhausted heap would end the process.
  */
 export function cacheLimits({ keys, bytes }: CacheSize = {}, heapBytes = heapLimit()): ProjectionLimits {
   const spare = spareBytes(heapBytes);

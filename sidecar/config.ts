@@ -55,13 +55,13 @@ export interface ExtAuthConfig {
   /** Address of the gRPC ext-auth endpoint, which serves Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
   /**
-   * Addresses of trusted gateways. The gate uses their information about a request and its client. Ignored if gateways must present
+   * Addresses of trusted gateways, whose information about a request and its client the gate uses. Ignored if gateways must present
    * certificates.
    */
   readonly trusted: readonly IpRange[];
   /**
-   * Returns the current TLS certificate for the ext-auth endpoints. With a `ca`, which cannot be added or removed later, clients must
-   * present a certificate that this authority has issued.
+   * Returns the current TLS certificate for the ext-auth endpoints. If it has a `ca`, clients must present a certificate that this
+   * authority has issued. A `ca` cannot be added or removed while the gate runs.
    */
   readonly tls?: (() => Certificate) | undefined;
 }
@@ -77,13 +77,13 @@ export interface Timeouts {
   readonly eventsIdleMs: number;
   /** Maximum time without a byte in either direction of an upgraded connection; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /** Maximum time for a client to read the written part of a response, which has at most 64 KiB. */
+  /** Maximum time for a client to read the part of a response that is already written (at most 64 KiB). */
   readonly responseReadMs: number;
   /** Maximum time without a byte of a request body while the app waits for it. */
   readonly requestBodyIdleMs: number;
   /**
-   * Maximum time without progress of a response to a client that has half-closed its connection, because the client may have disconnected.
-   * Also limits the time without a byte on an upgraded connection that one side has half-closed.
+   * Maximum time without progress of a response to a client that has half-closed its connection; such a client may have disconnected. Also
+   * the maximum time without a byte on an upgraded connection that one side has half-closed.
    */
   readonly halfClosedMs: number;
   /** Maximum time for a client to send the head of a request. */
@@ -99,7 +99,7 @@ export interface Timeouts {
   readonly closeMs: number;
   /** Maximum time for which a request waits until the credits of its key are loaded. */
   readonly creditLoadMs: number;
-  /** Age from which open connections and streams are checked again, and the interval of these checks. */
+  /** Age at which open connections and streams are checked again, and the interval of later checks. */
   readonly recheckMs: number;
   readonly reportMs: number;
   /** Interval of pings on connections of the gRPC ext-auth endpoint. */
@@ -123,8 +123,8 @@ export interface Limits {
   /** Maximum number of concurrent connections that are upgraded or being upgraded. */
   readonly upgradesMax: number;
   /**
-   * Maximum share of each connection and request limit for one client address, above 0 and up to 1. The share is smaller while other
-   * addresses use capacity; 1 disables it.
+   * Maximum share of each connection and request limit that one client address may use, above 0 and up to 1. The share is smaller while
+   * other addresses use capacity. With 1, addresses are not limited.
    */
   readonly addressShare: number;
   /** Maximum Content-Length of a request body that is buffered completely before the request is sent to the app. */
@@ -149,17 +149,18 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   eventsIdleMs: 3_600_000,
   // No idle timeout: upgraded protocols have their own pings, and TCP keepalive detects a lost peer.
   tunnelIdleMs: 0,
-  // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free.
-  // With 120 s, a client that reads 11 KB per second is fast enough.
+  // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer is free, which can be 1.3
+  // MB. Within 120 s, a client that reads 11 KB per second reaches that.
   responseReadMs: 120_000,
-  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer response, the app may work for a client that
-  // has disconnected.
+  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer response, the app might be working for a
+  // client that has disconnected.
   halfClosedMs: 10_000,
-  // Timeout of a request body. A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
+  // Timeout of a request body. A client that has begun to send usually has the complete body ready, and lossy networks recover in less than
+  // 10 s.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
-  // Idle timeout of client connections. Load balancers usually have a shorter timeout, so they close a connection first, and no request
-  // arrives at a closed connection.
+  // Idle timeout of client connections. Load balancers usually have a shorter timeout, so they close a connection before the gate does, and
+  // no request arrives at a closed connection.
   keepAliveMs: 75_000,
   drainMs: 0,
   closeMs: 2_000,
@@ -177,15 +178,15 @@ export const DEFAULT_LIMITS: Limits = {
   // An idle connection takes about 6 KB, with HTTP/2 about 60 KB, so idle connections take at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
-  // Maximum concurrent requests to the app. An app that does not stream serves far fewer at a time, and this number does not exceed its
-  // accept backlog and its file descriptors.
+  // Maximum concurrent requests to the app. An app that does not stream serves far fewer at a time, and 1,000 connections do not exceed its
+  // accept backlog or its file descriptor limit.
   upstreamConnectionsMax: 1_000,
   // Upgraded connections are mostly idle, so their limit is higher. Each connection takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
   // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate still gets half of the capacity,
   // although all its clients share one address.
   addressShare: 0.5,
-  // Most API request bodies are smaller than this limit, and the memory of waiting requests stays below one or two packets per connection.
+  // Most API request bodies are smaller than this limit, and a waiting request keeps only a few network packets of its body in memory.
   bufferedBodyBytesMax: 16 * 1024,
   // Gateways use far fewer connections than this limit.
   extAuthConnectionsMax: 5_000,
@@ -202,8 +203,8 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
   clientHttp2ConnectionsMax: 500,
 };
 /**
- * Lower limit with TLS: a gateway connection takes about 170 KB of memory, so all of them take at most half of the 320 MiB of an injected
- * gate.
+ * Lower limit with TLS, where a gateway connection takes about 170 KB of memory: all of them take at most half of the 320 MiB of an
+ * injected gate.
  */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 

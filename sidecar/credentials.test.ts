@@ -54,7 +54,7 @@ test("gate exchanges its service account token for Redis credentials", async () 
   expect(seen).toEqual([{ url: "/gates/credentials", token: "Bearer token-1", body }]);
 });
 
-test("gate retries failed credential requests and logs each reason once without the token", async () => {
+test("gate retries failed credential requests and logs each reason once, without the token", async () => {
   const { credentials, lines, seen } = await open((count, res) => {
     if (count < 3) {
       res.statusCode = 404;

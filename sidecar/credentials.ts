@@ -41,9 +41,9 @@ export interface Credentials {
 
 const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** Delay after a rejection by Redis, because a Redis user that was just created on one node may be missing on another. */
+/** Delay after a rejection by Redis: a Redis user that was just created on one node may still be missing on another. */
 const REFUSED_PAUSE_MS = 1_000;
-/** Bounds of `Retry-After`, because a value outside of them is probably a mistake. */
+/** Bounds of `Retry-After`; a value outside them is probably a mistake. */
 const RETRY_AFTER_MS = { min: 1_000, max: 60_000 } as const;
 const RESPONSE_MS_MAX = 10_000;
 const RESPONSE_BYTES_MAX = 64 * 1024;
@@ -103,7 +103,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       return current;
     },
     refused() {
-      // While no credentials have been issued, a retry is already scheduled.
+      // After a failed request, a retry is already scheduled.
       if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
       void ask();
     },

@@ -38,7 +38,7 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const counters = edge.counters({ timeoutMs: timeouts.counterMs });
   const attemptCounters = edge.counters({ timeoutMs: timeouts.counterMs });
   projection.onDropped((ref) => {
-    // `undefined` reports that the complete cache is invalid. The counters may have been rolled back as well.
+    // Called with `undefined` if the complete cache is invalid; the counters may have been rolled back too.
     if (ref === undefined) counters.forgetDenials();
   });
   // Truncates the estimated store time, because compared, counted and recorded times are integer milliseconds.

@@ -7,7 +7,7 @@ const MESSAGES = {
   stray: "an uncaught error occurred; the gate continues",
 } as const;
 
-/** Logs events that any request may cause: at most one line per kind every 5 s. */
+/** Logs events that any request can cause: at most one line per kind every 5 s. */
 export class InternalErrorLog {
   readonly #metrics: Metrics;
   readonly #logger: Logger;

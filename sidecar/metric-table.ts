@@ -51,7 +51,7 @@ export const GATE_METRICS = defineMetrics({
   counterFailures: {
     name: "postern_sidecar_counter_failures_total",
     type: "counter",
-    help: "Requests without a response of the shared counters",
+    help: "Requests without a response from the shared counters",
     unit: "requests",
     labels: { kind: ["limits", "credits"] },
     bad: "Any increase (PosternGateCountersUnavailable).",
@@ -59,7 +59,7 @@ export const GATE_METRICS = defineMetrics({
   sharedIdentifiers: {
     name: "postern_sidecar_shared_identifier_requests_total",
     type: "counter",
-    help: "Requests counted together with others, because a limit has too many combinations of by",
+    help: "Requests that share a counter because their limit has too many identifiers",
     unit: "requests",
     bad: "Any increase: a client sends many different paths, headers or hosts, and the limit is stricter for the combinations that share a counter. Count by `key` or `address` too.",
   },
@@ -82,7 +82,7 @@ export const GATE_METRICS = defineMetrics({
   upstreamFailures: {
     name: "postern_sidecar_upstream_failures_total",
     type: "counter",
-    help: "Admitted requests without a response of the app",
+    help: "Admitted requests without a response from the app",
     unit: "requests",
     labels: { reason: ["unreachable", "unusable", "timeout", "busy", "stalled"] },
     bad: "More than 5 % (PosternUpstreamErrors). `unreachable`: connection failed. `unusable`: invalid HTTP. `timeout`: no response in time. `busy`: no free slot. `stalled`: the client's body stopped.",
@@ -135,7 +135,7 @@ export const GATE_METRICS = defineMetrics({
   staleness: {
     name: "postern_sidecar_staleness_seconds",
     type: "gauge",
-    help: "Age of the newest data; +Inf before the first",
+    help: "Age of the newest data; +Inf before any is received",
     unit: "seconds",
     bad: "1 to 3 is normal. Above 60 (PosternGateStale).",
   },
@@ -215,7 +215,7 @@ export const GATE_METRICS = defineMetrics({
   upstreamRequests: {
     name: "postern_sidecar_upstream_requests",
     type: "gauge",
-    help: "Requests at the app, requests that wait for a slot, and upgraded connections",
+    help: "Active requests to the app, requests waiting for a slot, and upgraded connections",
     unit: "places",
     labels: { state: ["active", "queued", "upgraded"] },
     bad: "`queued` above 0: the app is too slow, and the next requests get 503 `upstream_busy`. Scale the app.",

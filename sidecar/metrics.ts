@@ -31,11 +31,11 @@ export class Metrics {
   };
   /** Number of requests that Audit mode admitted although Enforce mode would have rejected them. */
   auditedRefusals = 0;
-  /** Number of requests decided on data that was older than the first staleness bound of the policy. */
+  /** Number of requests decided on data that was stale according to the policy (`onStale.after`). */
   staleDecisions = 0;
   /** Number of open connections and streams that were closed because their key was no longer valid. */
   connectionsRevoked = 0;
-  /** Number of connections rejected at the connection limit, and of connections evicted to admit others. */
+  /** Number of connections at the connection limit: those rejected, and those evicted to admit others. */
   readonly connectionLimit = { http1: { evicted: 0, rejected: 0 }, http2: { evicted: 0, rejected: 0 } };
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Number of requests at the ext-auth endpoints that were not decided, by reason. */

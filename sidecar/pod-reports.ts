@@ -71,7 +71,7 @@ function describePod(
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }
 
-/** Returns the over-admission of this pod, except that of async limits: a policy allows exceeding these at any time. */
+/** Returns the over-admission of this pod, excluding async limits, which policies allow to be exceeded at any time. */
 function overAdmissionOf({ units, largestShare, lastMs }: OverAdmissionTotal): PodLimitsExceeded | undefined {
   if (lastMs === undefined) return undefined;
   return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };

@@ -49,7 +49,7 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
   }
 }
 
-/** Ignores errors that occur after the result is known, because they would otherwise end the process. */
+/** Ignores errors after the result is known; without a listener they would end the process. */
 const ignoreError = (): void => undefined;
 
 type Of<Kind extends GateProbe["probe"]["kind"]> = Extract<GateProbe["probe"], { kind: Kind }>;

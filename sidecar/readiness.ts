@@ -39,7 +39,7 @@ export function evaluateReadiness(
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
       // Until the store responds, `stalenessMs` is the age of the snapshot.
       snapshot: projection.isRestored() ? "in use" : null,
-      // Cached keys are served without the store, so the state of the store is shown but does not affect readiness.
+      // A gate serves cached keys without the store, so the state of the store is reported but does not affect readiness.
       source: projection.sourceState(),
       app: app ?? null,
       closing: isEnding,

@@ -244,7 +244,7 @@ describe("templates", () => {
     expect(outcomes).toEqual(expected);
   });
 
-  test.each(EVERY_WAY)("a parameter counts alike in every spelling: %s", async (way) => {
+  test.each(EVERY_WAY)("all spellings of a path parameter share one counter: %s", async (way) => {
     const once = shown(0).ratelimits.map((limit) => ({ ...limit, by: ["path.order"], limit: 1 }));
     const ask = await open(
       { order: { path: { template: "/orders/{order}" }, ratelimits: once } },
@@ -311,7 +311,7 @@ describe("headers", () => {
     },
   };
 
-  test.each(EVERY_WAY)("a header cannot be read in two ways: %s", async (way) => {
+  test.each(EVERY_WAY)("a header that could be read in two ways is rejected or has no effect: %s", async (way) => {
     const ask = await open(RULES);
     const outcomes: Record<string, string> = {};
     const expected: Record<string, string> = {};
@@ -323,7 +323,7 @@ describe("headers", () => {
     expect(outcomes).toEqual(expected);
   });
 
-  test("white space around a value and folded lines do not change the rule over HTTP/1.1", async () => {
+  test("HTTP/1.1 white space around a header value and folded lines do not change which rule applies", async () => {
     const ask = await open(RULES);
     expect(await ask("HTTP/1.1", { headers: [["X-Api-Version", "\t 2 \t"]] })).toBe("200 v2");
     expect(await ask("HTTP/1.1", { headers: [["X-Api-Version", "1\r\n 2"]] })).toBe("400");
@@ -367,7 +367,7 @@ describe("hosts", () => {
     "internal.example.com%": "400",
   };
 
-  test.each(EVERY_WAY)("a host matches in every spelling, and no other does: %s", async (way) => {
+  test.each(EVERY_WAY)("a host rule matches every spelling of its host and no other host: %s", async (way) => {
     const ask = await open(RULES);
     const outcomes: Record<string, string> = {};
     for (const host of Object.keys(HOSTS)) outcomes[host] = await ask(way, { host });
@@ -394,7 +394,7 @@ describe("hosts", () => {
     expect(await ask("HTTP/2", { target: "http://internal.example.com/", host: "api.example.com" })).toBe("400");
   });
 
-  test("HTTP/2 client without `:authority` is matched by `host`, and one with two gets no response of the app", async () => {
+  test("HTTP/2 request without `:authority` is matched by `host`, and one with two hosts never reaches the app", async () => {
     await open(RULES);
     const client = await new RawHttp2Client(gate.port).open();
     clients.push(client);
@@ -417,7 +417,7 @@ describe("hosts", () => {
     expect(gate.app.seen.map(({ headers }) => headers.host)).toEqual(["api.example.com"]);
   });
 
-  test("request without Host matches rules for every host only, in HTTP/1.0; HTTP/1.1 requires Host", async () => {
+  test("HTTP/1.0 request without Host matches only rules for every host, and HTTP/1.1 requires Host", async () => {
     const ask = await open(RULES);
     expect(await ask("HTTP/1.1", { host: undefined })).toBe("400");
     const old = async (target: string, lines: readonly string[]) => {
@@ -460,7 +460,7 @@ describe("client addresses", () => {
     };
   };
 
-  test.each(EVERY_WAY)("forged X-Forwarded-For gives no further requests: %s", async (way) => {
+  test.each(EVERY_WAY)("forged X-Forwarded-For does not evade a rate limit: %s", async (way) => {
     const once = shown(0).ratelimits.map((limit) => ({ ...limit, by: ["address"], limit: 1 }));
     const ask = await open({ guests: { ratelimits: once } }, { clientAddress: TRUSTED });
     const steps: [forwardedFor: string[], status: string][] = [
@@ -492,7 +492,7 @@ describe("client addresses", () => {
     expect(outcomes).toEqual(steps);
   });
 
-  test.each(EVERY_WAY)("failed attempts count by client address, and good keys are spared: %s", async (way) => {
+  test.each(EVERY_WAY)("failed attempts count per client address, and good keys keep working: %s", async (way) => {
     const ask = await open(
       { all: { access: "Key", ratelimits: [] } },
       { clientAddress: TRUSTED, failedAttempts: { limit: 2, durationMs: 60_000 } },
@@ -510,7 +510,7 @@ describe("client addresses", () => {
     expect(await attempt("guess_5", "203.0.113.2")).toBe("401");
   });
 
-  test("requests whose gateway names no address share one counter", async () => {
+  test("requests whose gateway reports no client address share one counter", async () => {
     const once = shown(0).ratelimits.map((limit) => ({ ...limit, by: ["address"], limit: 1 }));
     const ask = await open({ guests: { ratelimits: once } }, { clientAddress: TRUSTED });
     expect(await ask("X-Original-URI", {})).toBe("200");

@@ -64,7 +64,7 @@ test("gate closes idle connections when the drain ends", async () => {
   await gate.close();
 });
 
-test("gate drain after a signal counts from the start of pod termination", async () => {
+test("gate drain time after a signal counts from the start of pod termination", async () => {
   const gate = await openGate({ ...OPEN, timeouts: { drainMs: 1_000 }, config: { hookToken: "t1" } });
   const from = performance.now();
   await callAdmin(gate, "/drain", { "Postern-Hook-Token": "t1" });

@@ -164,14 +164,14 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   }
 }
 
-/** Creates handlers for a gate with disabled checks, which forwards all requests directly. Upgrades are still checked. */
+/** Creates handlers for a gate with disabled checks: they forward all requests without a decision. Upgrades are still validated. */
 const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   ...createGate(exchange),
   request: forwardUnchecked(exchange.forwarding),
   expectant: undefined,
 });
 
-/** Keeps the connection open, because a failed check proves nothing about the key. */
+/** Keeps the connection open, because a check that failed to run proves nothing about the key. */
 const stayOpen =
   (logger: Logger) =>
   (error: unknown): true => {
@@ -187,7 +187,7 @@ async function leave(config: SidecarConfig, { projection, counters, attemptCount
     counters.close(),
     attemptCounters.close(),
     edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
-    // Removes only the report of this pod. The removal may fail while the store is unavailable.
+    // Removes the report of this pod, and nothing else. The removal may fail while the store is unavailable.
     edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),
   ]);
 }

@@ -199,5 +199,5 @@ class Deciding {
 
 const NOTHING: readonly string[] = [];
 
-/** Decision for a request that the gate failed to handle. */
+/** Decision for a request that failed with an internal error. */
 export const FAILED: Refuse = { kind: "refuse", decision: "UNAVAILABLE", problem: internalProblem, closes: false };

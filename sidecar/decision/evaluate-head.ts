@@ -24,8 +24,8 @@ import {
 import type { Question } from "./verify.ts";
 
 /*
- * Evaluates a request in two steps, both of which are pure functions: by its head only, and by the verdict on its key. `Exchange` acts on
- * their results.
+ * Evaluates a request in two steps, both of which are pure functions: first by its head alone, then by the verdict on its key. `Exchange`
+ * acts on their results.
  *
  *   head ──evaluateHead──► refuse
  *              ├─────────► pass
@@ -69,7 +69,7 @@ export interface Refuse {
   readonly kind: "refuse";
   readonly decision: Decision;
   readonly problem: Problem;
-  /** Whether the connection must be closed, because the end of the request is uncertain. */
+  /** Whether the connection must be closed, because it is uncertain where the request ends. */
   readonly closes: boolean;
   /** Rule that rejected the request, as defined by `RuleCount`; `undefined` for rejections that do not depend on the policy. */
   readonly rule?: number;
@@ -119,8 +119,8 @@ export function evaluateHead(
 }
 
 /**
- * Standard methods. A request with any other method is rejected: ext-auth endpoints receive such requests, and many apps treat `delete`
- * like `DELETE` while a rule does not.
+ * Standard methods. Requests with any other method, which ext-auth endpoints may receive, are rejected: many apps treat `delete` like
+ * `DELETE`, but rules do not.
  */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");
@@ -133,9 +133,9 @@ const NO_POLICY: Refuse = {
 };
 
 /**
- * Returns whether Host differs from the authority of a target in absolute form. The authority takes precedence (RFC 9112, 3.2.2), and
- * clients must send the same value in both (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only
- * one of them.
+ * Returns whether Host differs from the authority of a target in absolute form. Clients must send the same value in both (RFC 9112, 3.2),
+ * and the authority takes precedence (RFC 9112, 3.2.2). But a proxy in front of the gate may have used Host, and the app receives only one
+ * of them.
  */
 function namesTwoHosts({ url = "/", rawHeaders }: ReceivedRequest): boolean {
   if (url.startsWith("/")) return false;
@@ -197,7 +197,7 @@ function judgeRefusedTarget(
   request: Pick<AdmittedRequest, "head" | "method" | "address">,
 ): HeadDecision {
   const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
-  // Audit mode cannot forward a request without a path, so it rejects the request.
+  // Audit mode rejects a request without a path, because the gate cannot forward it.
   const rule = BEFORE_RULES;
   if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false, rule };
   const question = url.indexOf("?");
@@ -223,7 +223,7 @@ function refuseOrAudit(
   return { kind: "refuse", decision, problem, closes: false, rule };
 }
 
-/** Policy and rule that a key was verified for. */
+/** Policy and rule for which a key was verified. */
 type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<CompiledRule, "index" | "access"> };
 
 /** Evaluates a request by the verdict on its key or on its limits. */

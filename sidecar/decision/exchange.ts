@@ -50,13 +50,13 @@ export class Exchange {
   }
 
   #pass({ requestId, shown, admitted, identity }: Passed): void {
-    // The body may have become malformed during the decision, so that a response was already sent.
+    // A response was already sent if the body turned out to be malformed while the decision was pending.
     if (this.#client.headersSent || this.#client.isOver) return;
     for (const text of identity) admitted.head.forwarded.push(text);
     admitted.head.forwarded.push("X-Postern-Request-Id", requestId);
     if (this.#kind === "upgrade") {
-      // Copies these members, because an upgraded connection may stay open for days and must not keep the policy that admitted it in
-      // memory.
+      // Copies these members, because an upgraded connection may stay open for days and must not keep in memory the policy that admitted
+      // it.
       const { method, path, hash, clientIp } = admitted;
       const { host, forwarded } = admitted.head;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp, head: { host, forwarded } } };

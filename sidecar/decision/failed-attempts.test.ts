@@ -45,7 +45,7 @@ describe("failed attempts over several gates", () => {
     await redis.close();
   });
 
-  test("guesses spread over four gates get 429, and a key that succeeded from the address is spared", async () => {
+  test("guesses from one address get 429 across four gates, but a key that has succeeded from the address does not", async () => {
     const [first, , , last] = gates as [TestGate, TestGate, TestGate, TestGate];
     const good = await first.records.putKey();
     const neverUsedThere = await first.records.putKey();
@@ -90,7 +90,7 @@ describe("failed attempts while Redis is down", () => {
     await redis.stop();
   });
 
-  test("each gate counts alone and spares its own keys, and the gates share their counts again afterwards", async () => {
+  test("gates without Redis count failed attempts and successes separately, and share them again afterwards", async () => {
     const [first, second] = gates as [TestGate, TestGate];
     const disabled = await first.records.putKey({ enabled: false });
     const good = await first.records.putKey();
@@ -134,14 +134,14 @@ describe("failed attempts at one gate", () => {
   test.each([
     { name: "a disabled key", changes: { enabled: false } },
     { name: "an expired key", changes: { expiresMs: 1 } },
-  ])("requests with $name are failed attempts", async ({ changes }) => {
+  ])("requests with $name count as failed attempts", async ({ changes }) => {
     await open();
     await exhaust(await gate.records.putKey(changes));
     expect(await statusFrom(gate, GUESSER)).toBe(429);
     expect(await gate.metrics()).toMatch(/requests_total\{code="TOO_MANY_ATTEMPTS"\} 1/);
   });
 
-  test("requests without a key and rejections of valid keys are no failed attempts", async () => {
+  test("requests without a key and rejections of valid keys do not count as failed attempts", async () => {
     await open();
     const key = await gate.records.putKey();
     for (let at = 0; at < 2 * LIMIT; at++) {
@@ -214,7 +214,7 @@ describe("lookups of successes in the store", () => {
     expect(lookups()).toBe(200);
   });
 
-  test("key that succeeded 59 minutes ago at another gate is spared, and after two hours it is not", async () => {
+  test("key that succeeded at another gate is exempt 59 minutes later, but no longer two hours after that", async () => {
     let timeMs = nowMs;
     const edge = createMemoryEdge({ nowMs: () => timeMs });
     const of = () =>

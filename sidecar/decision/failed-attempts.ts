@@ -21,16 +21,19 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
  * not seen it. The name of that counter is a hash.
  */
 
-/** Maximum addresses whose failures are remembered; beyond it, the oldest is forgotten until its next failure. */
+/** Maximum number of addresses whose failures are remembered. Beyond it, the oldest address is forgotten until it fails again. */
 const ADDRESSES_MAX = 10_000;
-/** Maximum keys with their addresses that are remembered as successful. */
+/** Maximum number of successful pairs of key and address that are remembered. */
 const SUCCESSES_MAX = 10_000;
-/** Age at which a success is recorded again. */
+/** Age of a recorded success at which it is recorded again. */
 const REFRESH_MS = 600_000;
-/** Maximum lookups per second of successes that this gate has not seen, so that guesses cost Redis less than lookups of keys would. */
+/**
+ * Maximum number of lookups per second for successes at other gates. A flood of guesses thus costs Redis less than looking up the guessed
+ * keys would.
+ */
 const LOOKUPS_MAX = 200;
 
-/** Codes that a guessed or an old key gets. */
+/** Codes of requests with a guessed or an old key. */
 const FAILURES: ReadonlySet<Code> = new Set(["NOT_FOUND", "EXPIRED", "DISABLED"]);
 
 /** A request with a key. */
@@ -43,7 +46,7 @@ export interface Attempt {
 }
 
 export interface FailedAttemptsDeps {
-  /** Counters of their own, so that many addresses do not evict the limits of rules. */
+  /** Separate from the counters of the rules' limits, so that many addresses do not evict those. */
   readonly counters: Pick<EdgeCounters, "consume" | "peek" | "check">;
   readonly workspaceId: string;
   /** Returns the shared store's time, Unix ms. */
@@ -78,7 +81,7 @@ export class FailedAttempts {
     if (!this.#mayLookUp(nowMs)) return retryAfterS;
     return this.#deps.counters.peek([this.#counters(attempt).success]).then(
       ({ limits: [success] }) => (hasSucceeded(success) ? undefined : retryAfterS),
-      // Without the store, only successes at this gate are known.
+      // Without the shared store, only successes at this gate are known.
       () => retryAfterS,
     );
   }
@@ -102,7 +105,7 @@ export class FailedAttempts {
     this.#consume(this.#counters(attempt).success);
   }
 
-  /** Never waits for the store, because charges with local accuracy are decided in this process. */
+  /** Consumes without waiting for the store, because charges with local accuracy are decided in this process. */
   #consume(charge: LimitCharge): void {
     this.#deps.counters.consume({ limits: [charge] }).catch(this.#deps.onInternalError);
   }

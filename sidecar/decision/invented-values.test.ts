@@ -40,7 +40,7 @@ afterEach(async () => {
   await redis.close();
 });
 
-test("flood of invented header values makes at most 10,001 counters, and other limits stay exact", async () => {
+test("flood of invented header values creates at most 10,001 counters, and other limits stay exact", async () => {
   const pool = new Pool(`http://127.0.0.1:${gate.port}`, { connections: 40 });
   const statusOf = async (path: string, headers: Record<string, string>) => {
     const { statusCode, body } = await pool.request({ path, method: "GET", headers });

@@ -7,7 +7,7 @@ const MESSAGES = {
   credits: "credits cannot be spent; onCreditFailure applies",
 } as const;
 
-/** Logs why requests are not counted, at most one line every 5 s, with the number of these requests. */
+/** Logs why requests are not counted: at most one line every 5 s, with the number of affected requests. */
 export function noteUncounted(log: Pick<Logger, "warn">): CountingDeps["onUncounted"] {
   const throttle = new LogThrottle();
   return (what, done, cause) => {
@@ -24,5 +24,8 @@ function reasonOf(cause: unknown): string {
 }
 
 const CAUSES_MAX = 5;
-/** Reason why credits are not counted although the shared store is reachable: no api-server has loaded the remaining credits of the key. */
+/**
+ * Reason for credits that are not counted although the shared store is reachable: no api-server has loaded the remaining credits of the
+ * key.
+ */
 const NOT_LOADED = "they are not loaded, which api-servers do";

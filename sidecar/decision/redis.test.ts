@@ -186,7 +186,7 @@ describe("Redis is unavailable", () => {
     process.kill(redis.pid, "SIGCONT");
   });
 
-  test("gate uses an empty Redis again after a new projection", async () => {
+  test("gate whose Redis was emptied uses it again after a new projection", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key)).toBe(200);
@@ -206,7 +206,7 @@ describe("Redis is unavailable", () => {
   });
 });
 
-test("gate that starts before Redis becomes ready when Redis is available", async () => {
+test("gate that was started without Redis becomes ready as soon as Redis is available", async () => {
   const redis = await startOwnRedis();
   const prefix = "f:";
   const writer = await openEdge(redis.url, prefix);

@@ -89,7 +89,7 @@ test("gate enforces a change from the next request on", async () => {
   expect(await status(key)).toBe(401);
 });
 
-test("gate responds 503 instead of 401 for a missing key during a new projection", async () => {
+test("gate responds 503 instead of 401 to an unknown key during a new projection", async () => {
   gate = await openGate({ ready: false });
   await gate.records.putPolicy(aPolicy());
   await waitFor("the policy", async () => (await gate.readyz()).status === 200);
@@ -160,7 +160,7 @@ describe("the policy", () => {
     });
     const refused = async () => JSON.parse((await gate.readyz()).body).refused;
 
-    test("gate enforces a policy with unknown members or without members that have defaults", async () => {
+    test("gate enforces a policy that has unknown members or omits members with defaults", async () => {
       gate = await openGate();
       const key = await gate.records.putKey();
       const rule = { access: "Anonymous", path: { prefix: "/open", later: 1 }, ratelimits: [], later: { deep: true } };

@@ -10,8 +10,8 @@ import * as edge from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 
 /*
- * Calls edge/verification for a rule of a policy. The gate's data must be fresh enough for the policy, the key must belong to the policy's
- * API, and the rule defines the required permissions and the charges.
+ * Verifies keys for the rules of a policy with edge/verification: the gate's data must be fresh enough for the policy, the key must belong
+ * to the policy's API, and the rule defines the required permissions and the charges.
  */
 
 export interface VerifyDeps extends edge.VerifyDeps {
@@ -36,8 +36,8 @@ export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Pro
 }
 
 /**
- * Returns whether an open connection may continue: repeats all checks except the counters, which were charged at its start. A key that
- * cannot be looked up does not end a connection while the gate's data is fresh enough for the policy.
+ * Returns whether an open connection may continue: repeats all checks except the counters, which were charged at its start. If the key
+ * cannot be looked up, the connection continues as long as the gate's data is fresh enough for the policy.
  */
 export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boolean> {
   if (checkStaleness(deps, question) !== undefined) return false;

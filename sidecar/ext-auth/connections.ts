@@ -18,7 +18,7 @@ export interface ExtAuthConnectionLimits {
 
 /** Idle time before TCP keepalive probes, which detect a lost peer. */
 const KEEP_ALIVE_MS = 60_000;
-/** Maximum share of one address if trust is unknown before the TLS handshake. */
+/** Maximum share of one address if gateways are identified by certificates, so that trust is unknown before the TLS handshake. */
 const SHARE = 0.5;
 
 /** An ext-auth endpoint that does not listen yet. */

@@ -42,7 +42,7 @@ export async function check(deps: CheckDeps, { attributes }: CheckRequest): Prom
   return decided.kind === "pass" ? admit(decided, request) : refuse(deps, decided, http);
 }
 
-/** Framing headers of Envoy's own connection, which do not describe the evaluated request. */
+/** Framing headers, which describe Envoy's own connection instead of the evaluated request. */
 const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length", "expect", "host"]);
 
 function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): ReceivedRequest {

@@ -22,7 +22,7 @@ import type { ExtAuthConnections } from "./connections.ts";
  */
 
 export interface GrpcCallLimits {
-  /** Maximum number of concurrent calls on all sessions, without long-lived calls. */
+  /** Maximum number of concurrent calls on all sessions, excluding long-lived calls. */
   readonly extAuthCallsMax: number;
   /** Maximum time until the first call of a session begins, and maximum time until the message of a call arrives. */
   readonly requestHeadMs: number;
@@ -38,13 +38,14 @@ export const CALL_MS_MAX = 60_000;
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
 /** Maximum time for a gateway to end a call after the complete response. */
 const ANSWERED_MS = 1_000;
-// Error code of RFC 9113, 7.
+// Error code (RFC 9113, section 7).
 const NO_ERROR = 0;
 const CANCEL = 8;
 const ENHANCE_YOUR_CALM = 11;
 
 /**
- * Permitted duration of a call. `single` ends with one response, `limited` after a limited time, and `watch` may stay open indefinitely.
+ * Permitted duration of a call. A `single` call ends with one response, a `limited` one after a fixed time, and a `watch` may stay open
+ * indefinitely.
  */
 export type CallKind = "single" | "limited" | "watch";
 
@@ -105,7 +106,7 @@ export class GrpcCalls {
     return true;
   }
 
-  /** Sends GOAWAY on each session. A session ends when its calls in flight are complete, at the latest after `graceMs`. */
+  /** Sends GOAWAY on each session. A session ends when its calls in flight are complete, and no later than after `graceMs`. */
   async end(server: NetServer, graceMs: number, connections: ExtAuthConnections): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     for (const session of this.#sessions.keys()) session.close();

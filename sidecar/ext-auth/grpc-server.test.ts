@@ -308,7 +308,7 @@ describe("the rate limit service", () => {
   });
 });
 
-test("ext-auth gRPC endpoint allows an untrusted address only health checks, but no health watch", async () => {
+test("ext-auth gRPC endpoint allows an untrusted address only health checks, and no health watch", async () => {
   const [closed, where] = await openExtAuth("10.0.0.0/8");
   try {
     expect((await run([where, "list"])).error).toContain("is not a trusted gateway");

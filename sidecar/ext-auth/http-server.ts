@@ -19,7 +19,7 @@ import type { Trust } from "./trusted.ts";
 export interface HttpExtAuthDeps {
   readonly decision: DecisionDeps;
   readonly trust: Trust;
-  /** Called for a request that was not decided, because its sender is untrusted or it does not describe the request to evaluate. */
+  /** Called for a request that was not decided, because its sender is untrusted or because it does not describe a request to evaluate. */
   readonly onRejected: (
     why: ExtAuthRejection,
     detail: { readonly address: string | undefined; readonly why?: string },
@@ -53,7 +53,7 @@ export interface HttpExtAuth extends ExtAuthServer {
  */
 export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimits, tls?: TlsOptions): HttpExtAuth {
   const options = {
-    // The limit allows for the head of the evaluated request, a copy of its target, and the gateway's own headers.
+    // The limit leaves room for the head of the evaluated request, a copy of its target, and the gateway's own headers.
     maxHeaderSize: 2 * limits.headBytesMax + 4096,
     headersTimeout: limits.requestHeadMs,
     requestTimeout: limits.requestHeadMs,
@@ -141,7 +141,7 @@ function passOver(req: IncomingMessage): void {
   });
 }
 
-/** Sends the response to an admitted request. `rawHeaders` are its headers, if the gateway can remove headers. */
+/** Sends the response to an admitted request. `rawHeaders` are the request's headers; `undefined` if the gateway cannot remove headers. */
 function admit(
   deps: HttpExtAuthDeps,
   res: ServerResponse,

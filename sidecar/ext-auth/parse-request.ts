@@ -27,7 +27,7 @@ export interface ExtAuthRequest {
 export type ParsedExtAuthRequest =
   | { readonly kind: "asked"; readonly request: ReceivedRequest; readonly by: "headers" | "itself" }
   | { readonly kind: "malformed"; readonly why: string }
-  /** The path of the request is not that of the ext-auth endpoint. */
+  /** The path of the request is not the path of the ext-auth endpoint. */
   | { readonly kind: "elsewhere" };
 
 const WAYS = [
@@ -43,7 +43,7 @@ const FORWARDED_HOST = "x-forwarded-host";
 const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
 
 export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAuthRequest): ParsedExtAuthRequest {
-  // Caddy appends the query of the client's request to this path.
+  // Path to which Caddy appends the query of the client's request.
   const isHeaderWay = url === EXT_AUTH_PATH || url.startsWith(`${EXT_AUTH_PATH}?`);
   if (!isHeaderWay && !url.startsWith(`${EXT_AUTH_PATH}/`)) return { kind: "elsewhere" };
 
@@ -95,7 +95,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   };
 }
 
-/** Returns the headers with this Host instead of those in them. */
+/** Returns the headers with their Host replaced by this one. */
 function withHost(headers: readonly string[], host: string): string[] {
   const replaced = ["Host", host];
   for (let i = 0; i < headers.length; i += 2) {

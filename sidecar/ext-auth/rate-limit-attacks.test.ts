@@ -81,7 +81,7 @@ const remaining = async (...args: Parameters<typeof ask>): Promise<number | unde
   (await ask(...args)).statuses[0]?.limitRemaining;
 
 describe("descriptors", () => {
-  test("Envoy rate limit service counts descriptors with thousands of entries by all entries", async () => {
+  test("Envoy rate limit service distinguishes descriptors with thousands of entries by the last entry", async () => {
     const entries = (last: string) =>
       Array.from({ length: 5_000 }, (_, at) => ({ key: "k", value: at === 4_999 ? last : "v" }));
     const limit = perHour(1);
@@ -122,7 +122,7 @@ describe("descriptors", () => {
     }
   });
 
-  test("Envoy rate limit service charges duplicate descriptors twice or not at all", async () => {
+  test("Envoy rate limit service charges a descriptor that occurs twice either twice or not at all", async () => {
     const one = { entries: [{ key: "twice" }], limit: perHour(3) };
     expect(await ask("rlns_one", [one, one])).toMatchObject({ overallCode: Answered.OK });
     expect(await ask("rlns_one", [one, one])).toMatchObject({ overallCode: Answered.OVER_LIMIT });

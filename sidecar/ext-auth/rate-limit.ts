@@ -50,7 +50,7 @@ export type RateLimited =
 
 const undecided = (reason: string): RateLimited => ({ kind: "undecided", reason });
 
-/** Decides on the descriptors of a domain. Rejects its promise only after internal errors. */
+/** Decides on the descriptors of a domain. The promise rejects only after an internal error. */
 export async function rateLimit(
   deps: RateLimitDeps,
   domain: string,
@@ -108,11 +108,11 @@ async function findNamespaceId(
   const byName = await findByName(counting, domain);
   if (byName.status === "found") return byName.value.id;
   if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
-  // Uses the domain as the namespace, so that limits in descriptors are counted as they would be if overrides could not be read.
+  // Uses the domain in place of the namespace id, so that limits in descriptors are counted even though the namespace is unknown.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 
-/** Finds a namespace by name. Reads the namespace record too, because the name record may be outdated during an upgrade. */
+/** Finds a namespace by name. Also reads the namespace record, because the name record may be outdated during an upgrade. */
 async function findByName(
   { projection, workspaceId }: VerifyDeps,
   name: string,

@@ -51,7 +51,7 @@ export class Reflection {
     return respond({ case: "fileDescriptorResponse", value: { fileDescriptorProto } });
   }
 
-  /** Returns the encoded file and its imports. Each file is encoded once, so that further requests cost little. */
+  /** Returns the encoded file and its imports. Each file is encoded only once, so further requests cost little. */
   #bytesOf(file: DescFile): Uint8Array[] {
     const made =
       this.#bytes.get(file) ?? [...closure(file)].map((one) => toBinary(FileDescriptorProtoSchema, protoOf(one)));

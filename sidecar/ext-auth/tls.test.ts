@@ -153,7 +153,7 @@ describe("ext-auth endpoints with a client CA", () => {
     expect(await gate.metrics()).toContain('postern_sidecar_requests_total{code="ANONYMOUS"} 2');
   });
 
-  test("ext-auth endpoints reject clients of a replaced CA, including resumed TLS sessions", async () => {
+  test("ext-auth endpoints reject clients with a certificate of a replaced CA, including resumed TLS sessions", async () => {
     const replace = await openExtAuthServers({ ...first, ca: gateway.cert });
     // Keeps TLS sessions, but no connections.
     const agent = new Agent({ keepAlive: false, maxCachedSessions: 100 });

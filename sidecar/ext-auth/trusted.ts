@@ -1,7 +1,7 @@
 import { type IpRange, isInRange, parseIp } from "../../core/verification/ip-address.ts";
 
 /**
- * Returns whether a connection from this address may use the ext-auth endpoints, which trust its information about the request and its
+ * Returns whether a connection from this address may use the ext-auth endpoints, which rely on what gateways report about a request and its
  * client.
  */
 export type IsTrusted = (address: string | undefined) => boolean;

@@ -4,8 +4,8 @@ import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 
 /**
- * Returns the client's address, or `unknown` if the connection or a trusted proxy names none. `forwardedFor` are the X-Forwarded-For values,
- * joined with commas.
+ * Returns the client's address, or `unknown` if neither the connection nor a trusted proxy reports a valid one. `forwardedFor` are the
+ * X-Forwarded-For values, joined with commas.
  */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
@@ -22,7 +22,7 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
   return (connectionIp, forwardedFor) => lastUntrusted(trusted, addressOf(connectionIp), forwardedFor);
 }
 
-/** Returns whether `connectionIp` is a trusted proxy; the X-Forwarded-For of a trusted proxy is used. */
+/** Returns whether `connectionIp` is a trusted proxy, whose X-Forwarded-For is used. */
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && isIP(connectionIp) !== 0 && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
@@ -33,7 +33,7 @@ const addressOf = (text: string): string => (isIP(text) === 0 ? NO_ADDRESS : wit
 
 /**
  * Returns the last address that is not a trusted proxy, reading X-Forwarded-For from its end. Each proxy appends the address from which it
- * received the request, so a trusted proxy has reported this one. Clients control all entries before it.
+ * received the request, so this address was reported by a trusted proxy. Clients control all entries before it.
  */
 function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: string | undefined): string {
   if (!isTrusted(trusted, connectionIp) || forwardedFor === undefined) return connectionIp;
@@ -52,7 +52,7 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
 
 const MAPPED = "::ffff:";
 
-/** Removes the prefix of an IPv4 address such as `::ffff:192.0.2.1`, as a server that listens on IPv6 reports it. */
+/** Removes the prefix of an IPv4 address such as `::ffff:192.0.2.1`, the form in which a server that listens on IPv6 reports it. */
 function withoutMapping(address: string): string {
   if (!address.startsWith(MAPPED)) return address;
   const rest = address.slice(MAPPED.length);
@@ -63,9 +63,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * Adds a trusted proxy. Skips an entry that is not an address or block, because it would match no address, and an entry that `BlockList`
- * cannot parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4. Policies may
- * rely on that, and `isInRange` does not support it.
+ * Adds a trusted proxy. Skips an entry that is not an address or block, because it would match no address, or that `BlockList` cannot
+ * parse, such as `::1%`. `BlockList` is used because it compares in native code, and because its `::/0` includes IPv4. Policies may rely on
+ * the latter, which `isInRange` does not support.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

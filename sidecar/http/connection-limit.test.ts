@@ -94,7 +94,7 @@ describe("HTTP/1.1", () => {
     expect(await openOf("http1")).toBe(3);
   });
 
-  test("client that keeps connections open after rejections cannot block other clients", async () => {
+  test("client that keeps its connections open after rejections cannot block other clients", async () => {
     await open({ clientConnectionsMax: 3 }, { policy: { rules: [] } });
     const held: Dialled[] = [];
     for (let i = 0; i < 3; i++) {

@@ -1,8 +1,8 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 
 /*
- * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (a Trailers-Only response). With another HTTP
- * status, clients would derive the code: a rate limit would become UNAVAILABLE, which clients retry immediately.
+ * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (a Trailers-Only response). Clients would
+ * derive the code from any other HTTP status: a rate limit would become UNAVAILABLE, which they retry immediately.
  */
 
 /** Codes of `google.rpc.Code`. */
@@ -27,7 +27,7 @@ const CODES: ReadonlyMap<number, number> = new Map([
 export const isGrpc = (contentType: string | undefined): boolean =>
   contentType !== undefined && /^application\/grpc(?:$|[+;\s])/i.test(contentType);
 
-/** Returns alternating names and values to add to the headers that every problem has. */
+/** Returns the additional headers of a problem for gRPC clients, as alternating names and values. */
 export function grpcStatus({ kind, detail }: { readonly kind: ErrorKind; readonly detail: string }): string[] {
   const code = CODES.get(ERROR_KINDS[kind].status) ?? INTERNAL;
   return ["Content-Type", "application/grpc", "Grpc-Status", String(code), "Grpc-Message", percentEncoded(detail)];

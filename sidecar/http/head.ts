@@ -20,15 +20,15 @@ const CONTENT_LENGTH = 3;
 const TRANSFER_ENCODING = 4;
 const CONNECTION = 5;
 const FORWARDED_FOR = 6;
-/** A header that an app may read as one that rules match, because CGI servers replace other characters than letters and digits with `_`. */
+/** A header that an app may read as one that rules match, because CGI servers replace all characters except letters and digits with `_`. */
 const ALIAS = 7;
 const CREDENTIAL = 16;
-/** Numbers from here on also identify one of the headers that the policy's rules name: its index is added in multiples of `NAMED`. */
+/** Numbers from here on also identify one of the headers that the policy's rules name: its index times `NAMED` is added. */
 const NAMED = 256;
 
 /**
- * Headers with a special meaning. The gate handles `Expect` itself, and it does not forward request trailers, so it removes the `Trailer`
- * header too.
+ * Headers with a special meaning. `Expect` is dropped because the gate handles it, and `Trailer` because the gate does not forward request
+ * trailers.
  */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
@@ -41,8 +41,8 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Maximum number of headers. Node's server and others silently drop headers beyond 1,000 or 2,000, and such a server would drop the gate's
- * own headers first, because they come last.
+ * Maximum number of headers. Some servers, such as Node's, silently drop headers beyond 1,000 or 2,000. They would drop the gate's own
+ * headers first, because these come last.
  */
 const HEADERS_MAX = 500;
 
@@ -54,7 +54,7 @@ export interface Head {
   readonly hasBody: boolean;
   /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
-  /** Credential in the headers: that of the first location in the policy's order. */
+  /** Credential in the headers. If several contain one, the first in the policy's order of locations. */
   readonly credential: string | undefined;
   /** Index of the credential's location in the policy's order. */
   readonly credentialAt: number;
@@ -66,8 +66,8 @@ export interface Head {
   /** Values of the headers that the policy's rules name, in the order of `RuleMatcher.headerNames`. Repeated headers are joined. */
   readonly ruleHeaders: readonly (string | undefined)[];
   /**
-   * Header that a rule matches and that occurs more than once or in an ambiguous spelling, or that `Connection` removes, so that apps
-   * disagree on its value.
+   * Header whose value apps could read differently: it is matched by a rule, and occurs more than once or in an ambiguous spelling, or is
+   * removed by `Connection`.
    */
   readonly ambiguousHeader: string | undefined;
 }
@@ -199,7 +199,7 @@ export function compileHeadReader(
     const named = namedInConnection(connection);
     if (named !== undefined) {
       forwarded = withoutNamed(forwarded, named);
-      // The app would not get the header that decided the rule.
+      // The app would not receive the header by which the rule was chosen.
       for (const name of matchedHeaders) if (named.has(name)) ambiguousHeader = name;
     }
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");

@@ -14,7 +14,7 @@ export interface Admission {
   /** Hash of the key; `undefined` if no key was required. */
   readonly hash: string | undefined;
   readonly clientIp: string | undefined;
-  /** Host and headers, because a later policy may have rules that match others. */
+  /** Host and headers, because the rules of a later policy may match others than those of the current policy. */
   readonly head: Pick<Head, "host" | "forwarded">;
 }
 
@@ -25,7 +25,7 @@ export interface InFlight extends Slotted {
   checkedMs: number;
   /** Data with which the request is checked again; `undefined` if it is never checked again. */
   readonly admission: Admission | undefined;
-  /** Aborts the exchange if the client has neither sent nor read data for too long. */
+  /** Aborts the exchange if the client has neither sent nor read any data for too long. */
   abortIfStalled(nowMs: number): void;
   /** Terminates the exchange immediately, because its key is no longer valid or the sidecar closes. */
   cut(): void;

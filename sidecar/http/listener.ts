@@ -56,10 +56,10 @@ export function createListener(
     const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
-    // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
-    // must be ignored.
+    // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrade requests
+    // over HTTP/1.0 must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      // HTTP/2 connections stay with the read scheduler, because they carry further streams.
+      // The read scheduler keeps HTTP/2 connections, because they carry further streams.
       if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
@@ -82,7 +82,7 @@ export function createListener(
     exchange: ServerExchange | undefined,
   ): void {
     const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
-    // The exchange's response has begun, so no other response can follow.
+    // No other response can follow, because the exchange's response has begun.
     if (exchange === undefined) {
       onMalformed();
       endWithProblem(answering, connection, problem);

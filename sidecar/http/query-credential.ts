@@ -53,7 +53,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // The text is not UTF-8, so each escape is decoded separately; ASCII characters are still recognized.
+    // The text is not UTF-8, so escapes are decoded one by one; ASCII characters are still recognized.
     return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
 }

@@ -62,7 +62,7 @@ test("read scheduler lets connections with large chunks continue under overload"
   expect(all.some((socket) => socket.isPaused())).toBe(false);
 });
 
-test("read scheduler reads heavy connections one at a time with pauses between", () => {
+test("read scheduler reads heavy connections one at a time, with pauses between them", () => {
   const all = sockets(4);
   for (const socket of all) count(socket, 10_000);
   releaseTurn();
@@ -109,7 +109,7 @@ test("read scheduler skips queued connections that are empty or closed", () => {
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
-test("read scheduler keeps the queue order during a full time slice, and releases connections that leave", async () => {
+test("read scheduler keeps the queue order during a full time slice, and releases connections that end", async () => {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const turnEnds = () => new Promise((resolve) => setImmediate(resolve));

@@ -33,8 +33,8 @@ const TURN_PIECES_MAX = 2_048;
  */
 const HEAVY_PIECES = 1_024;
 /**
- * Number of chunks that each connection may receive even in a turn that is full. A read of 64 KiB has this number of chunks if each chunk
- * has 2 KiB, and the cost of such chunks depends only on their bytes.
+ * Number of chunks that each connection may receive even in a full turn. A read of 64 KiB consists of this many chunks if each has 2 KiB;
+ * chunks of this size cost no more than their bytes.
  */
 const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;
@@ -116,7 +116,7 @@ export class ReadScheduler {
       const { socket, pieces } = inflow;
       inflow.pieces = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // Moves the connection to the end of the order, so that the next turn begins with connections that were not read in a full turn.
+      // Moves the connection to the end, so that the next turn reads the connections first that a full turn did not read.
       this.#inflows.set(socket, inflow);
       if (pieces < Math.min(share, HEAVY_PIECES)) continue;
       hold(inflow);
@@ -134,14 +134,14 @@ export class ReadScheduler {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
-    // Ends the turn. The next turn starts without any chunks counted.
+    // The turn is full, so the next connection is resumed in the next turn, which starts with a count of 0.
     if (this.#isFull) {
       this.#timer = setTimeout(this.#next, 1);
       return;
     }
     this.#line.delete(inflow);
     guardRun(() => resumeReads(inflow), this.#onInternalError);
-    // This timer fires late only after a turn with many chunks.
+    // This timer fires late only if the preceding turn had many chunks.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, POLL_MS);
   };
 }
@@ -158,7 +158,7 @@ function resumeReads(inflow: Inflow): void {
 }
 
 /**
- * Pauses the socket, because pausing the message would take effect only when its buffer is full, after tens of thousands of small chunks.
+ * Pauses the socket. Pausing the message instead would take effect only when its buffer is full, after tens of thousands of small chunks.
  */
 class HoldableSocket implements PausableReads {
   readonly #socket: Socket;
@@ -188,8 +188,8 @@ class HoldableSocket implements PausableReads {
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // If the socket was resumed just before the hold, its `resume` event arrives only now, and has started the reader again although the
-    // socket is paused. The `pause` event stops the reader.
+    // If the socket was resumed just before `hold`, its `resume` event arrives only now. The event has started the reader again although
+    // the socket is paused, and the `pause` event stops it.
     this.#socket.emit("pause");
   };
 }

@@ -10,8 +10,8 @@ import type { ReadScheduler } from "./read-scheduler.ts";
  *       │
  *       └──first bytes of another───► handed over ──flowTo──► flowing
  *
- * The body is handed over only when there is data to send, because this takes a concurrency slot of the app, and a head that announces a
- * body costs its sender nothing.
+ * The body is handed over only when there is data to send. Handing it over takes a concurrency slot, and clients could otherwise take slots
+ * at no cost with heads that merely announce a body.
  */
 
 export interface BodyLimits extends PaceLimits {
@@ -31,7 +31,7 @@ export interface BodySink {
   end(): void;
 }
 
-/** Body bytes that a request buffers while it waits for a slot: one read. Node reads as much again into a paused socket. */
+/** Body bytes that a request buffers while it waits for a slot: one read. Node reads the same amount again into a paused socket. */
 export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
@@ -101,7 +101,7 @@ export class RequestBody implements BodyReceiver {
       return;
     }
     this.#buffered.add(bytes);
-    // A body that arrived completely in one read is passed on as one buffer, in `onEnd`, which a pause would delay.
+    // Pausing would delay a body that arrived completely in one read; `onEnd` passes it on as one buffer.
     if (this.#isSmall || isLast) return;
     if (this.#buffered.bytes > EARLY_BYTES_MAX) this.#stopReading();
     if (this.#onThere !== undefined) this.#handOver(this);
@@ -117,8 +117,8 @@ export class RequestBody implements BodyReceiver {
   }
 
   #give(sink: BodySink, bytes: Buffer): void {
-    // Calls `want`, because reading may have stopped while the body waited for its sink. The sink itself calls `want` only after a write
-    // that returned false.
+    // Calls `want`, because reading may have stopped while the body waited for its sink, and the sink itself calls `want` only after a
+    // write that returned false.
     if (sink.write(bytes)) this.want();
     else this.#stopReading();
   }

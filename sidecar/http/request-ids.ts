@@ -9,8 +9,8 @@ const randomPrefix = (): string =>
   Array.from({ length: PREFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 
 /**
- * Returns a source of id suffixes with 16 letters and digits each. They are unique but not secret: a random prefix of 59 bits per process
- * and a counter, which costs less per request than new random bytes.
+ * Returns a source of id suffixes with 16 letters and digits each. They are unique but not secret: a random prefix of 59 bits per process,
+ * followed by a counter, which costs less per request than new random bytes.
  */
 export function makeIdSource(): () => string {
   let prefix = randomPrefix();

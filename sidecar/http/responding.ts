@@ -4,7 +4,7 @@ import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import type { ReadScheduler } from "./read-scheduler.ts";
 import { type Problem, rawProblem, sendProblem } from "./responses.ts";
 
-/* Sends a problem in such a way that a client can read it even if it is still sending its request. */
+/* Sends a problem in a way that lets a client read it even while it is still sending its request. */
 
 export interface ResponseDeps {
   /** Base URL of error types. */
@@ -27,7 +27,7 @@ export function answerProblem(
   problem: Problem,
   { requestId, shown, close }: { requestId: string; shown?: ShownLimit | undefined; close: boolean },
 ): void {
-  // A response may have begun, for example because of a parse error in the body.
+  // A response may already have begun, for example because of a parse error in the body.
   if (exchange.isOver || exchange.headersSent) return;
   if (close) {
     exchange.keepsAlive = false;

@@ -31,7 +31,7 @@ export const versionProblem: Problem = {
   detail: "The gate supports HTTP/2, HTTP/1.1 and HTTP/1.0.",
 };
 
-/** Returns the problem as a complete response, except headers that depend on the connection. */
+/** Returns the problem as a complete response, without the headers that depend on the connection. */
 export function problemResponse(
   problem: Problem,
   { requestId, docsUrl, accept }: { requestId: string; docsUrl: string; accept: string | undefined },
@@ -58,7 +58,7 @@ export function problemResponse(
   return { status, headers, body };
 }
 
-/** Returns the headers of a problem, which do not depend on the form of its body. */
+/** Returns the headers of a problem. They do not depend on the format of its body. */
 function problemHeaders(problem: Problem, requestId: string): string[] {
   const headers = ["X-Request-Id", requestId];
   if (problem.authenticate !== undefined) headers.push("WWW-Authenticate", problem.authenticate);
@@ -99,7 +99,7 @@ function sendGrpcProblem(
 
 const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");
 
-/** Returns the problem as bytes, for a connection that no request could be read from. The caller then closes the connection. */
+/** Returns the problem as bytes for a connection on which no valid request arrived. The caller then closes the connection. */
 export function rawProblem(problem: Problem, context: { requestId: string; docsUrl: string }): string {
   const { status, headers, body } = problemResponse(problem, { ...context, accept: undefined });
   return `HTTP/1.1 ${status} ${ERROR_KINDS[problem.kind].title}\r\nConnection: close\r\n${linesOf(headers)}\r\n${body}`;

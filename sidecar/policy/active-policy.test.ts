@@ -6,7 +6,7 @@ import { readPolicy } from "./active-policy.ts";
 let gate: TestGate;
 afterEach(() => gate.close());
 
-test("metric counts the requests beyond 1,000 combinations of a client, which share a counter", async () => {
+test("metric counts the requests of a client that share a counter because they exceed 1,000 combinations", async () => {
   gate = await openGate();
   const read = async () =>
     Number(/^postern_sidecar_shared_identifier_requests_total (\d+)$/m.exec(await gate.metrics())?.[1]);

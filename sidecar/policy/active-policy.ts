@@ -23,7 +23,7 @@ export interface UnsupportedPolicy {
   readonly problem: string;
 }
 
-/** Requests that the gate counted together because their limits have too many identifiers, under all policies since its start. */
+/** Requests that shared a counter because their limits have too many identifiers, counted over all policies since the gate's start. */
 export const sharedRequests: SharedRequests = { count: 0 };
 
 /** Prepares a projected policy. Returns a problem if another version wrote the policy and this version cannot read it. */
@@ -33,7 +33,7 @@ export function readPolicy(record: PolicyRecord): ActivePolicy | UnsupportedPoli
   try {
     return compileActive(record, policy);
   } catch (error) {
-    // The query may use the syntax of a later version, which the api-server that stored it could parse.
+    // The query may use syntax of a later version: the api-server that stored the policy could parse it.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

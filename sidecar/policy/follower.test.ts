@@ -44,7 +44,7 @@ async function follow({ projected }: { projected: boolean }): Promise<{ records:
 test.each([
   { name: "the workspace has none of its name", projected: true, reason: "no policy of this name or id" },
   { name: "nothing of the workspace is there", projected: false, reason: "nothing is projected" },
-])("policy follower logs once that it waits because $name", async ({ projected, reason }) => {
+])("policy follower logs once that it is waiting because $name", async ({ projected, reason }) => {
   const { records, lines } = await follow({ projected });
   await waitFor("the line", () => lines().length > 0);
   if (!projected) {

@@ -23,7 +23,7 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** Time after which a missing policy is reported, and the interval of further reports. Until then, the policy may still arrive. */
+/** Time after which a missing policy is reported, and the interval of further reports. Before then, the policy may still be on its way. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 
@@ -61,7 +61,7 @@ export function followPolicy(options: {
   let isDeleted = false;
   let isClosed = false;
   let isReading = false;
-  /** Whether a change arrived during a read, which may have returned the older state. */
+  /** Whether a change arrived during a read, in which case the read may have returned the older state. */
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -116,7 +116,8 @@ export function followPolicy(options: {
           "the policy was deleted; its last version stays active",
         );
       }
-      // The change stream announces a new policy. If the gate has never read a policy, no announcement may follow, so the read is retried.
+      // The change stream announces a new policy. But if the gate has never read a policy, the announcement may already be over, so it
+      // retries the read.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;

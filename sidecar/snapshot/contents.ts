@@ -10,7 +10,7 @@ import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
 
 /** Length of a slice of text. A slice is created synchronously; the gate serves requests between two slices. */
 const SLICE_CHARACTERS = 32 * 1024;
-/** Maximum time for parsing a snapshot. The remaining records are not restored, and the gate reads them from the store. */
+/** Maximum time for parsing a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
 const READ_MS_MAX = 500;
 
 const Head = z.object({
@@ -72,7 +72,7 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 export interface RestoredState extends Restored {
-  /** Returns a lower bound of the shared store's current time. A record that has expired by this time has expired in the store too. */
+  /** Returns a lower bound on the shared store's current time: a record that has expired by then has expired in the store too. */
   readonly storeNowMs: () => number;
   readonly podsAlive: number;
 }
@@ -108,7 +108,7 @@ function* recordsOf(lines: Iterable<string>): Restored["records"] {
   const untilMs = performance.now() + READ_MS_MAX;
   for (const line of lines) {
     const read = readLine(line);
-    // Skips the record, which is then read from the store when a request needs it.
+    // Skips the record; the gate reads it from the store when a request needs it.
     if (read === undefined || performance.now() > untilMs) return;
     const [kind, id, value] = read;
     yield { kind, id, value, length: line.length };

@@ -47,7 +47,7 @@ export async function writeSnapshotFile(directory: string, pieces: Iterable<Buff
   });
   const file = await open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
-    // Each chunk is created only after the previous chunk is written, so that the gate serves requests in between.
+    // Creates each chunk only after the previous one is written, so that the gate serves requests in between.
     for (const piece of pieces) await file.writeFile(piece);
     await file.sync();
   } catch (error) {

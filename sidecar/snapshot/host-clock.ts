@@ -10,7 +10,7 @@ export interface HostTimestamp {
   readonly wallMs: number;
 }
 
-/** Returns the current timestamp; `undefined` if the kernel does not report its boot id, because ages would be uncertain. */
+/** Returns the current timestamp; `undefined` if the kernel does not report its boot id, because no age could then be trusted. */
 export function hostTimestamp(): HostTimestamp | undefined {
   try {
     const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -21,8 +21,9 @@ export function hostTimestamp(): HostTimestamp | undefined {
 }
 
 /**
- * Returns the time since an earlier timestamp, ms: the longer time of both clocks, so that a clock that stopped or was set back does not
- * make data look newer. Returns `undefined` after a reboot, because only the adjustable clock would remain.
+ * Returns the time since an earlier timestamp, ms: the larger of the two clocks' differences, so that a clock that stopped or was set back
+ * does not make data look newer. Returns `undefined` after a reboot, because then only the wall clock, which can be set, would be left to
+ * measure with.
  */
 export function elapsedMs(since: HostTimestamp, now: HostTimestamp | undefined): number | undefined {
   if (now === undefined || now.bootId !== since.bootId || now.monotonicMs < since.monotonicMs) return undefined;

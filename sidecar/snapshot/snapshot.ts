@@ -17,8 +17,8 @@ import { SEAL_BYTES, type Seal, Sealer, unseal } from "./seal.ts";
  */
 
 /**
- * Maximum size of a snapshot, for about 20,000 keys: a key with its share of other records takes about 700 bytes. The pod's volume holds
- * two files of this size.
+ * Maximum size of a snapshot, enough for about 20,000 keys: a key with its share of other records takes about 700 bytes. The pod's volume
+ * has room for two files of this size.
  */
 export const SNAPSHOT_BYTES_MAX = 16 * 1024 * 1024;
 export const SECRET_CHARACTERS_MIN = 32;
@@ -145,7 +145,7 @@ class Keeper implements KeptSnapshot {
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // The tolerance covers the drift between the two clocks that ages are computed from. Heartbeats arrive every second.
+    // The tolerance covers the drift between the two clocks from which ages are computed. Heartbeats arrive every second.
     const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();
@@ -174,7 +174,7 @@ class Keeper implements KeptSnapshot {
   }
 }
 
-/** Adds the active policy to the cached records, which may lack it and may contain policies that are not enforced. */
+/** Adds the active policy to the cached records. They may lack it, and they may contain policies that the gate does not enforce. */
 function* withPolicy(records: Iterable<CachedEntry>, policy: PolicyRecord | undefined): Iterable<CachedEntry> {
   if (policy !== undefined) yield { kind: "policy", id: policy.policyId, value: policy };
   for (const record of records) if (record.kind !== "policy") yield record;

@@ -85,7 +85,7 @@ export class AppConnection {
   #deadlineMs = 0;
   #idleMs: number | undefined;
   /**
-   * Number of bytes that the app has read while a request body is being sent; `#takenMs` is the time at which this number was first
+   * Number of request bytes that the app has read while the body is being sent. `#takenMs` is the time at which this number was first
    * observed, as `performance.now()`.
    */
   #takenBytes = -1;
@@ -154,7 +154,7 @@ export class AppConnection {
     this.#isRequestSent = false;
   }
 
-  /** Called when the complete request is sent. From now on, the time for the app to begin or continue its response is measured. */
+  /** Called when the complete request is sent. This starts the time that the app has to begin or continue its response. */
   requestSent(): void {
     this.#isRequestSent = true;
     this.#deadlineMs = performance.now() + (this.#isHeadReceived ? this.#bodyIdleMs : this.#options.headersMs);
@@ -186,7 +186,8 @@ export class AppConnection {
   }
 
   /**
-   * Returns whether the app has not read buffered request data for as long as its response may take to begin or, once begun, to continue.
+   * Returns whether the app has left buffered request data unread for longer than it may take to begin its response or, once begun, to
+   * continue it.
    */
   #isStuck(nowMs: number): boolean {
     const { socket } = this;
@@ -196,8 +197,7 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // A paused response does not show that the app is stuck: an app may also stop reading the request while the client does not read the
-    // response.
+    // A pause does not show that the app is stuck: an app may also stop reading the request while the client does not read the response.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 
@@ -277,8 +277,8 @@ export class AppConnection {
   }
 
   /**
-   * Completes the exchange. `hasSurplus` means that further bytes followed the response, which must not become the response to the next
-   * request.
+   * Completes the exchange. `hasSurplus` means that further bytes followed the response, which must not be taken as the response to the
+   * next request.
    */
   #complete(exchange: AppExchange, hasSurplus: boolean): void {
     const { socket } = this;
@@ -321,8 +321,8 @@ function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Sock
 }
 
 /**
- * Stops reading a body after its first read until the app has taken it. With Node's default of 64 KiB, a body that starts while the
- * connection opens takes a second read, and 256 of them at once take 16 MiB more.
+ * Stops reading a body after its first read until the app has taken that read. With Node's default of 64 KiB, a body that starts while the
+ * connection opens is read a second time, which takes 16 MiB more for 256 such bodies.
  */
 const BUFFERED = { writableHighWaterMark: 16 * 1024 };
 const JOINED_BYTES_MAX = 16 * 1024;

@@ -6,8 +6,9 @@ import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
  *
  *   unknown ──connected──► there ──refused──► away ──connected──► there
  *
- * An app that has never accepted a connection may still be starting. Such an app does not make the gate unready, because the app may be
- * started only when the gate is ready. In state `away`, the gate polls the app, because an unready gate receives no requests.
+ * An app that has never accepted a connection may still be starting. Such an app does not make the gate unready, because some apps are
+ * started only once the gate is ready. In state `away`, the gate polls the app, because an unready gate receives no requests that would
+ * open connections.
  */
 
 const POLL_INTERVAL_MS = 250;

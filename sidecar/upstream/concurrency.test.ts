@@ -103,7 +103,7 @@ describe("announced bodies", () => {
     await waitFor("the place to be free", async () => (await requestsIn("active")) === 0);
   });
 
-  test("gate does not time out uploads that are slow because the app reads slowly", async () => {
+  test("gate does not abort uploads that are slow because the app reads slowly", async () => {
     const held = Promise.withResolvers<IncomingMessage>();
     const app = await startApp((req, res) => {
       req.pause();

@@ -230,8 +230,8 @@ class Forwarding implements ResponseReceiver, InFlight {
   }
 
   /**
-   * Returns true if the client has half-closed its connection and no byte could be sent to it for `halfClosedMs`. Such a client has either
-   * disconnected or still waits for the response; only writing to it shows which.
+   * Returns true if the client has half-closed its connection and no byte could be sent to it for `halfClosedMs`. Such a client may have
+   * disconnected or still wait for the response; only writing to it shows which.
    */
   #hasClientDisconnected(nowMs: number): boolean {
     const { socket } = this.#client;
@@ -269,7 +269,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   #leave(): void {
     this.#isOver = true;
-    // The exchange is over, so body data that arrives from now on must not start the request.
+    // The exchange is over, so body data that still arrives must not start the request.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.inFlight.remove(this);
   }
@@ -281,7 +281,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   };
 }
 
-/** Returns bytes that remain valid: short data is written immediately as text, longer data is copied. */
+/** Returns bytes that stay valid after the read: short data is converted to text immediately, longer data is copied. */
 const kept = (bytes: Buffer | undefined): Buffer | undefined =>
   bytes === undefined || bytes.length <= JOINED_BYTES_MAX ? bytes : Buffer.from(bytes);
 

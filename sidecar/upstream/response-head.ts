@@ -4,9 +4,9 @@ import { linesOf } from "../http/header-lines.ts";
 import { ownText, rememberName } from "../http/known-names.ts";
 
 /*
- * Converts the head of an app's response for the client, for requests and upgrades. The app may send any response: a head that HTTP/1.1
- * cannot carry is corrected if this loses no information, and rejected otherwise. The meaning of each header name is cached, because apps
- * send few different names.
+ * Converts the head of an app's response to the head for the client, for requests and upgrades. An app can send anything: a head that is
+ * invalid in HTTP/1.1 is corrected if this loses no information, and rejected otherwise. The meaning of each header name is cached, because
+ * apps send few different names.
  */
 
 export interface ReceivedHead {
@@ -25,8 +25,8 @@ export interface Additions {
 }
 
 /**
- * Directives that allow or forbid a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5). Caches recognize
- * no other header as a credential, so the gate marks the response to a request with a key as private unless the response has one of these
+ * Directives that allow or forbid a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5). Caches treat no
+ * other request header as a credential, so the gate marks responses to requests with a key as private, unless they have one of these
  * directives.
  */
 const SAYS_WHO_MAY_STORE = /(?:^|[,\s])(?:public|private|no-store|s-maxage|must-revalidate)(?:$|[,;=\s])/i;
@@ -93,7 +93,7 @@ const NO_CONTENT = 204;
 
 /**
  * Returns the head of a final response for the client. `statusMax` is the highest status that the client's protocol supports. If
- * `isSwitching`, returns the head of a 101 response, after which the connection leaves HTTP.
+ * `isSwitching`, returns the head of a 101 response, after which the connection no longer carries HTTP.
  */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,
@@ -149,7 +149,7 @@ function collect(
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
     const { lower, meaning } = known.get(name) ?? lookUp(name);
-    // A transfer coding still applies to the body, even if `Connection` names the header.
+    // A transfer coding applies to the body even if `Connection` names its header.
     if (meaning !== CODING && named?.has(lower)) continue;
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {
@@ -194,7 +194,7 @@ export function interimLines(headers: readonly string[]): string {
 
 /**
  * Fields that are not allowed in trailers (RFC 9110, 6.5.1): those for framing, routing, caching, authorization and response control. A
- * client that merges trailers into its headers would apply them too late or twice. Headers that the gate sets are excluded too.
+ * client that merges trailers into the headers would apply these fields too late or twice. Headers that the gate sets are excluded too.
  */
 const NEVER_TRAILERS: ReadonlySet<string> = new Set([
   "age",

@@ -9,7 +9,10 @@ type End = Duplex & { readonly bytesRead: number };
 export interface TunnelWaits {
   /** Maximum idle time while both sides are open; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /** Maximum idle time after one side has half-closed. That side may have disconnected, and some apps do not close their own side then. */
+  /**
+   * Maximum idle time after one side has half-closed. That side may in fact have disconnected, and some apps do not close their own side in
+   * response.
+   */
   readonly halfClosedMs: number;
 }
 

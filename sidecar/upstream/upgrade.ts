@@ -49,7 +49,7 @@ export function openUpgrade(
   if (client.isOver) return;
   const { limiter } = deps;
   const { address } = request;
-  // The connection is not reused, even if the app declines the upgrade.
+  // The connection is not reused even if the app declines the upgrade.
   client.keepsAlive = false;
   client.lingers = true;
   if (!limiter.tryAcquire(address)) {
@@ -88,7 +88,7 @@ class Asking implements AppExchange, InFlight {
     const { upstream, inFlight } = this.#parts;
     inFlight.add(this);
     this.#client.onClose = () => this.#leave();
-    // A client has nothing to send while it waits, so it has disconnected when its input ends.
+    // While it waits, a client has nothing to send, so the end of its input means that it has disconnected.
     this.#client.onInputEnd = () => this.cut();
     const app = upstream.connectForUpgrade();
     this.#app = app;
@@ -196,7 +196,7 @@ const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 function whyNoWebSocket(client: ServerExchange, protocol: string, headers: readonly string[]): string | undefined {
   if (protocol.trim().toLowerCase() !== "websocket") return "it switches to another protocol than was asked for";
   const { madeKey } = client;
-  // A client that sent its own key verifies the response itself.
+  // A client that sent its own key checks the response itself.
   if (madeKey === undefined) return undefined;
   const accept = createHash("sha1").update(`${madeKey}${ACCEPT_SUFFIX}`).digest("base64");
   if (headerIn(headers, "sec-websocket-accept")?.trim() === accept) return undefined;

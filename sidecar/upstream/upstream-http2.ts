@@ -35,7 +35,7 @@ const HEADER_PAIRS_MAX = 1_024;
 const HEAD_BYTES_MAX = 96 * 1024;
 /** Maximum memory for data that waits to be sent on one session, in MB. */
 const SESSION_MEMORY_MAX = 64;
-// Error code of RFC 9113, 7.
+// Error code (RFC 9113, section 7).
 const CANCEL = 8;
 
 type Options = Pick<UpstreamOptions, "connectMs" | "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "onInternalError">;
@@ -249,8 +249,8 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   }
 
   /**
-   * Returns whether the app has not read request data for too long, as defined for HTTP/1.1 in app-connection.ts: the app may stop reading
-   * for as long as its response may take to begin or to continue.
+   * Returns whether the app has left request data unread for too long, by the same rule as in app-connection.ts: for longer than it may
+   * take to begin or to continue its response.
    */
   #isStuck(nowMs: number): boolean {
     const stuckMs = nowMs - this.#stuckMs;
@@ -261,7 +261,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #requestSent(): void {
     this.#isRequestSent = true;
     const atMs = performance.now() + this.#upstream.options.headersMs;
-    // Renews the deadline, because the app may have begun the response long ago, and paused it while waiting for the rest of the request.
+    // Renews the deadline, because the app may have begun its response long ago and paused it to wait for the rest of the request.
     this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 
@@ -359,7 +359,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
       return;
     }
     this.#release();
-    // Resets the stream, because the app has responded before the complete request was sent.
+    // Resets the stream, because the app has responded before the request was sent completely.
     if (!this.#isRequestSent) stream.close(CANCEL);
     this.#guard(() => this.#receiver.onEnd(this.#trailers));
   }

@@ -69,14 +69,14 @@ export interface Upstream {
 }
 
 /**
- * Limits of requests that wait for a slot. A request beyond them gets 503 immediately instead of after `connectMs`, because waiting
- * requests take memory and may come from clients without a key.
+ * Limits on requests that wait for a slot. A request beyond them gets 503 immediately instead of after `connectMs`, because waiting
+ * requests take memory and can come from clients without a key.
  */
 const WAITING = { max: 2_000, bytesMax: 16 * 1024 * 1024 };
 
 /**
- * Returns the memory that a request takes while it waits for a slot: its head, the received part of its body, and the part that may still
- * arrive.
+ * Returns the memory that a request takes while it waits for a slot: its head, the part of its body that was received, and the part that
+ * may still arrive.
  */
 export function waitingBytes({ target, lines, body, bodyLength }: UpstreamRequest): number {
   const head = target.length + lines.length;
@@ -86,12 +86,15 @@ export function waitingBytes({ target, lines, body, bodyLength }: UpstreamReques
 }
 
 /**
- * Time for which each connection carries only one request after the app has sent unrequested bytes. On a reused connection, unrequested
- * bytes that arrive while a request is written cannot be distinguished from its response.
+ * After the app has sent unrequested bytes, each connection carries only one request for this long. On a reused connection, unrequested
+ * bytes that arrive while a request is being written cannot be told apart from its response.
  */
 const UNREQUESTED_MS = 60_000;
 
-/** Maximum size of a response head. It exceeds the limit for a client's head, because an app may set many cookies and long policies. */
+/**
+ * Maximum size of a response head. It exceeds the limit for a client's head, because an app may set many cookies and long security
+ * policies.
+ */
 const RESPONSE_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
@@ -100,8 +103,8 @@ export interface UpstreamOptions {
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
   /**
-   * Maximum time without a byte of the app's response while the client reads it. While the request still arrives, reading a part of it also
-   * counts as activity of the app.
+   * Maximum time without a byte of the app's response while the client reads it. While the request is still arriving, reading a part of it
+   * also counts as activity of the app.
    */
   readonly bodyIdleMs: number;
   /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */

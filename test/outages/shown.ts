@@ -98,7 +98,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "Redis away when a gate starts",
       file: "sidecar/decision/redis.test.ts",
-      name: "gate that starts before Redis becomes ready when Redis is available",
+      name: "gate that was started without Redis becomes ready as soon as Redis is available",
     },
     {
       what: "a Redis of events alone",
