@@ -9,7 +9,7 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly registry: Registry;
-  /** Returns the reasons why the operator is not ready. Followers are ready too, because their caches are filled. */
+  /** Returns the reasons why the operator is not ready. Followers can be ready too, because their caches are filled. */
   readonly notReady: () => readonly string[];
 }
 
@@ -54,7 +54,7 @@ export const WATCH_DEADLINE_MS = 120_000;
 export function watchProblem({ resource, namespace, ageMs, failure }: WatchState): string | undefined {
   const what = namespace === undefined ? resource : `${resource} in ${namespace}`;
   const because = failure === undefined ? "" : `: ${failure instanceof Error ? failure.message : String(failure)}`;
-  // A missing permission stays missing until somebody grants it, and the operator misses every change until then.
+  // A missing permission stays missing until somebody grants it, and until then the operator misses every change.
   if (isKubeError(failure, 401) || isKubeError(failure, 403))
     return `the operator has no permission to watch ${what}${because}`;
   if (ageMs === undefined) return `${what} are not listed yet${because}`;

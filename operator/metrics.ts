@@ -120,7 +120,7 @@ export const OBJECT_METRICS = defineMetrics({
   unguarded: {
     name: "postern_operator_unguarded_pods",
     type: "gauge",
-    help: "Running pods that a policy selects and that have no gate of it, according to policy statuses",
+    help: "Running pods that a policy selects and that lack its gate, according to policy statuses",
     unit: "pods",
     bad: "Above 0 for ten minutes (PosternUnguardedPods).",
   },
@@ -133,7 +133,7 @@ export const OBJECT_METRICS = defineMetrics({
   },
 });
 
-/** Creates the metrics of the operator. Labels never contain the name of an object, because the number of objects is unbounded. */
+/** Creates the metrics of the operator. Labels never contain the name of an object, because there is no limit on the number of objects. */
 export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics {
   const { registry, controllers, watchStates, source, syncs, nowMs } = options;
   const registers = [registry];

@@ -58,7 +58,7 @@ test("operator API client sends the root key and the body", async () => {
   ]);
 });
 
-test("operator API client aborts a running call when the leadership ends, and sends no later one", async () => {
+test("operator API client aborts a running call when the leadership ends, and sends no further calls", async () => {
   const term = new AbortController();
   const { api, requests } = await serve([], { signal: () => term.signal });
   const running = api.call("permissions.createRole", create);

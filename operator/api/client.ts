@@ -11,7 +11,7 @@ export interface Refusal {
   /** Kind of the error: the last segment of `error.type`, such as `role_not_found`. */
   readonly kind: string;
   readonly detail: string;
-  /** Invalid fields with their locations, if the input is invalid. */
+  /** Invalid fields with their locations, if the input was invalid. */
   readonly faults?: readonly FieldProblem[];
 }
 
@@ -60,17 +60,17 @@ export interface ApiOptions {
   /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** Returns the signal that aborts a call which begins now, such as the one of the current leadership. */
+  /** Returns the abort signal for a call that starts now, such as the signal of the current leadership term. */
   readonly signal?: () => AbortSignal;
 }
 
 /**
- * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat,
- * because reads change nothing, and writes name a manager and describe the desired state.
+ * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat:
+ * reads change nothing, and writes name a manager and describe the desired state.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
-/** Error kind of a 404 response for an unknown path, unlike that for a missing object. */
+/** Error kind of a 404 response for an unknown path; for a missing object, the kind is another one. */
 const UNKNOWN_PROCEDURE = "not_found";
 
 const ATTEMPTS_MAX = 3;
@@ -92,7 +92,7 @@ export function createStoreApi({
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
-  // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
+  // Restores the exact types for the callers of `call`, because openapi-fetch cannot infer the path of a generic procedure.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
   const send = (procedure: string, body: unknown, stop: AbortSignal | undefined): Promise<RawResponse> =>
@@ -149,7 +149,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";
   if (kind === UNKNOWN_PROCEDURE) {
-    // A 404 for an unknown path must not mean that the object does not exist, because a deletion would then leave stored objects behind.
+    // A 404 for an unknown path must not count as a missing object, because a deletion would then leave stored objects behind.
     const message = `the API does not have ${procedure}: it is older than this operator, or is not the Postern API`;
     return { error: new ApiUnavailable(message), status };
   }

@@ -1,14 +1,14 @@
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { ApiClient } from "./client.ts";
 
-/** Procedures whose lists are read completely and repeatedly. */
+/** Procedures whose lists are read completely, and again and again. */
 type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;
 /** Maximum number of pages, which is enough for 100,000 items. A longer list is treated as endless. */
 const PAGES_MAX = 200;
 
-/** Returns all items of a list. Throws `ApiUnavailable`, or another error if the API rejects the call or the list does not end. */
+/** Returns all items of a list. Throws `ApiUnavailable`, or another error if the API rejects the call or the list is endless. */
 export async function listAll<P extends FullList>(
   api: ApiClient,
   list: P,

@@ -4,9 +4,9 @@ import { type Container, Handler, HOOKS, type Pod, PROBES } from "./pod.ts";
 import { restoreProbe } from "./probes.ts";
 
 /*
- * Restores the app's containers to their state before injection, which an annotation of the pod contains. The API server calls the webhook
- * again after other webhooks have changed the pod (`reinvocationPolicy`), and a copied pod already has a gate. Injection restores the
- * original pod first, so that it is idempotent.
+ * Restores the app's containers to their state before injection, as recorded in an annotation of the pod. A pod may already have a gate:
+ * the API server calls the webhook again after other webhooks have changed the pod (`reinvocationPolicy`), and a pod may be a copy of
+ * another. Injection restores the original pod first, so that it is idempotent.
  */
 
 /**
@@ -16,7 +16,7 @@ import { restoreProbe } from "./probes.ts";
 const ENTRIES_MAX = 2_000;
 
 export const Before = z.object({
-  /** Ports whose names the gate has taken over; `at` is the index of the port in its container. */
+  /** Ports whose names the gate has taken over; `at` is a port's index in its container. */
   ports: z
     .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
     .max(ENTRIES_MAX)
@@ -25,7 +25,7 @@ export const Before = z.object({
     .array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler }))
     .max(ENTRIES_MAX)
     .default([]),
-  /** Hooks that referred by name to a port whose name the gate has taken over. */
+  /** Hooks that referred to a port by a name that the gate has taken over. */
   hooks: z
     .array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() }))
     .max(ENTRIES_MAX)
@@ -92,7 +92,7 @@ function restore(container: Container, { ports, probes, hooks }: Before): Contai
   return restored;
 }
 
-/** Returns the container with the port of an HTTP or TCP hook replaced. */
+/** Returns the container with another port in its HTTP or TCP hook. */
 export function withHookPort(container: Container, hook: (typeof HOOKS)[number], port: string | number): Container {
   const handler = container.lifecycle?.[hook];
   if (handler === undefined) return container;

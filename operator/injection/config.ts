@@ -5,7 +5,7 @@ export interface InjectionConfig {
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
   /** Image with `sh`, `iptables` and `ip6tables` for `interception: Redirect`; if `undefined`, pods with this interception are rejected. */
   readonly redirectImage?: string | undefined;
-  /** Preferred port of the gate. If the pod already uses this port, the gate takes the next free one. */
+  /** Preferred port of the gate. If the pod already uses it, the gate takes the next free port. */
   readonly gatePort: number;
   readonly adminPort: number;
   readonly resources: GateResources;

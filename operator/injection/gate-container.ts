@@ -25,7 +25,7 @@ const SNAPSHOT_SIZE = "40Mi";
 /** Lifetime of the token. The kubelet renews a token when 20 % of its lifetime remains. */
 const TOKEN_SECONDS = 3_600;
 
-/** Header of the hook by which the kubelet notifies the gate that the pod is terminating. */
+/** Header of the hook with which the kubelet notifies the gate that the pod is terminating. */
 const HOOK_HEADER = "Postern-Hook-Token";
 
 export interface GateSettings {
@@ -44,15 +44,19 @@ export interface GateSettings {
   /** Names of the gate's port: the names that it takes over from the app, or its own name. */
   readonly portNames: readonly string[];
   readonly probes: GateProbes;
-  /** Token with which the kubelet reports termination to the gate. Clients of the pod do not have the token, so they cannot report it. */
+  /**
+   * Token that the kubelet sends when it reports the pod's termination to the gate. Clients of the pod do not have it, so they cannot
+   * report a termination.
+   */
   readonly hookToken: string;
-  /** Key that seals the gate's snapshot on the pod's disk; unique to each pod. */
+  /** Key that encrypts the gate's snapshot on the pod's disk; unique to each pod. */
   readonly snapshotKey: string;
 }
 
 /**
  * Builds the gate as a native sidecar, which starts before the app, ends after the app, and does not keep a Job from completing. The app
- * starts when the gate's process responds, even without a policy, so that a missing policy only makes the pod unready.
+ * starts as soon as the gate's process responds, even before the gate has a policy, so a missing policy makes the pod unready but does not
+ * keep the app from starting.
  */
 export function gateContainer(settings: GateSettings): Container {
   const { config, resources, tlsSecret, gatePort, adminPort, portNames, hookToken } = settings;
@@ -117,7 +121,7 @@ function environmentOf({
   const plain: Record<string, string> = {
     NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
-    // The kubelet expands the name of the pod, which is known only after the pod is created.
+    // The kubelet fills in the name of the pod, which is known only after the pod is created.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
@@ -157,8 +161,8 @@ export const tokenVolume = (audience: string) => ({
 export const tlsVolume = (secretName: string) => ({ name: TLS_VOLUME, secret: { secretName } });
 
 /**
- * Builds the init container that redirects packets for the guarded port to the gate. The rule exempts the loopback device, over which the
- * gate reaches the app. IPv6 is redirected too if the pod has it, because clients could otherwise bypass the gate.
+ * Builds the init container that redirects packets for the guarded port to the gate. The rule exempts the loopback interface, over which
+ * the gate reaches the app. IPv6 is redirected too if the pod has it, because clients could otherwise bypass the gate.
  */
 export function redirectContainer(image: string, { from, to }: { from: number; to: number }): Container {
   const rule = `-t nat -A PREROUTING -p tcp --dport ${from} -j REDIRECT --to-ports ${to}`;
@@ -180,12 +184,12 @@ export function redirectContainer(image: string, { from, to }: { from: number; t
   };
 }
 
-/** Minimum memory limit. A gate with 100 keys and four clients that send large bodies needs it; with 48Mi, the kernel kills the gate. */
+/** Minimum memory limit. A gate with 100 keys and four clients that send large bodies needs this much; with 48Mi, the kernel kills it. */
 const MEMORY_MIN = "64Mi";
 
 /**
  * Reads the gate's resources from the pod's annotations, with the configured defaults. If the pod has pod-level requests or limits, the
- * gate gets no requests and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
+ * gate gets no requests of its own, and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
  */
 export function resourcesOf(
   { metadata: { annotations = {} }, spec }: Pod,
@@ -203,7 +207,7 @@ export function resourcesOf(
   const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
   const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
-  // Adjusts a default that contradicts a value in the pod's annotations.
+  // Adjusts a default value that conflicts with a value in the pod's annotations.
   const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
   if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
     const source =
@@ -226,7 +230,7 @@ const larger = (a: string, b: string): string => ((parseQuantity(a) ?? 0) > (par
 const smaller = (a: string, b: string): string => (larger(a, b) === a ? b : a);
 
 const MIB = 1024 * 1024;
-/** Minimum heap size, because a gate uses about 20 MiB of heap before it caches the first key. */
+/** Minimum heap size: a gate uses about 20 MiB of heap before it caches the first key. */
 const HEAP_MIB_MIN = 40;
 const HEAP_SHARE = 0.25;
 

@@ -112,7 +112,7 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
-  test("injected gate uses HTTP/2 upstream if the policy says so, and TLS from the Secret that the pod names", () => {
+  test("injected gate uses HTTP/2 upstream if the policy says so, and the TLS certificate in the Secret that the pod names", () => {
     const told = { "postern.dev/upstream-protocol": "http1", "postern.dev/tls-secret": "orders-tls" };
     const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }), policy({ protocol: "h2c" }));
     expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
@@ -181,7 +181,7 @@ describe("the gate", () => {
     expect(env.POSTERN_HOOK_TOKEN).toBe("token-of-the-hook");
   });
 
-  test("injected gate has a size-limited private volume and a key for it", () => {
+  test("injected gate has a size-limited private volume and a key to encrypt its contents", () => {
     const { gate, env, pod } = inject(aPod());
     expect(pod.spec.volumes).toContainEqual({ name: "postern-snapshot", emptyDir: { sizeLimit: "40Mi" } });
     expect(gate.volumeMounts).toContainEqual({ name: "postern-snapshot", mountPath: env.POSTERN_SNAPSHOT_DIR });
@@ -396,7 +396,7 @@ test("interception Redirect redirects IPv4 and IPv6 packets and keeps the port n
   expect(probes.map(({ path }) => path).sort()).toEqual(["/probes/app/livenessProbe", "/probes/app/readinessProbe"]);
 });
 
-test("interception None changes only the termination of the app", () => {
+test("interception None changes nothing in the app except its termination", () => {
   const { pod, probes, gate } = inject(aPod(), policy({ interception: "None" }));
   const { lifecycle, ...app } = containerOf(pod, "app") ?? { name: "" };
   expect(app).toEqual(aPod().spec.containers[0]);

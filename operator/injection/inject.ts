@@ -28,31 +28,33 @@ import { detourProbes, portNumber } from "./probes.ts";
 /*
  * Injects a gate into a pod. Pure and idempotent: the same pod and policy give the same result, even if the pod already has a gate.
  *
- *   Port      the gate's port takes the names of the app's port, so that Services that use a name reach the gate
- *   Redirect  packets for the app's port go to the gate, from every sender
- *   None      the gate runs beside the app, for a gateway that calls its ext-auth endpoint
+ * Port the gate's port takes the names of the app's port, so that Services that use a name reach the gate Redirect packets for the app's
+ * port go to the gate, from every sender None the gate runs beside the app, for a gateway that calls its ext-auth endpoint
  */
 
 export interface Injection {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** Namespace of the pod, which the pod itself may omit while it is created. */
+  /** Namespace of the pod. The pod itself may lack it while it is created. */
   readonly namespace: string;
   readonly workspaceId: string;
   readonly policy: PolicyOfPod;
-  /** Token for pods that have no gate yet; a pod with a gate keeps its token. */
+  /** Token for pods without a gate; a pod that already has one keeps its token. */
   readonly hookToken: string;
   readonly snapshotKey: string;
 }
 
 export type Injected =
   | { readonly pod: Pod; readonly warnings: readonly string[]; readonly refused?: never }
-  /** Reason why the pod must not be admitted. */
+  /** Reason why the pod is rejected. */
   | { readonly refused: string };
 
 interface Target {
   readonly number: number;
-  /** All names that the pod's containers give to the port number. Kubernetes allows several names, and a Service may use any of them. */
+  /**
+   * All names that the pod's containers give to the port. Kubernetes allows several names for one number, and a Service may use any of
+   * them.
+   */
   readonly names: readonly string[];
 }
 
@@ -64,8 +66,8 @@ const OWN_PORT_NAME = "postern";
  */
 export const CONTAINERS_MAX = 250;
 /**
- * Maximum number of ports that all containers of a pod list together. Injection compares ports with each other and searches for two unused
- * ones.
+ * Maximum number of ports that all containers of a pod list together, because injection compares the ports with each other and searches for
+ * two unused ones.
  */
 export const CONTAINER_PORTS_MAX = 2_000;
 
@@ -167,8 +169,8 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
 }
 
 /**
- * Finds the app's port. A port number need not be listed in a container; a port name must be listed and have one number. With `Port`, the
- * same applies to every name that the gate takes over, and every listed port with this number must have a name.
+ * Finds the app's port. If the target is a number, no container needs to list it. A name must be listed and have one number. With `Port`,
+ * the same applies to every name that the gate takes over, and every listed port with this number must have a name.
  */
 function findTarget(
   { name: policy, port, interception }: PolicyOfPod,
@@ -226,7 +228,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
 
   const change = (container: Container): Container => {
     if (interception === "None") return container;
-    // Changes probes and hooks first, because their port names are resolved among the container's original ports.
+    // Changes probes and hooks before the ports, because their port names refer to the container's original ports.
     const detour = detourProbes(container, target.number, adminPort);
     probes.push(...detour.probes);
     before.probes.push(...detour.former);
@@ -243,7 +245,10 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
   return { pod: { ...pod, spec }, probes, before };
 }
 
-/** Removes port names that the gate takes over. A Service uses the first port of a name, and the app's containers precede the gate. */
+/**
+ * Removes the port names that the gate takes over. A Service uses the first port with a name, and the app's containers come before the
+ * gate.
+ */
 function giveUpNames(container: Container, { number, names }: Target, before: Before): Container {
   let changed = container;
   for (const hook of HOOKS) {
@@ -266,8 +271,8 @@ function giveUpNames(container: Container, { number, names }: Target, before: Be
 }
 
 /**
- * Delays the termination of the app, because clients still send requests until they notice it. The sleep is part of the grace period and
- * takes at most half of it.
+ * Delays the termination of the app, because clients still send requests until they notice that the pod terminates. The delay is part of
+ * the grace period and takes at most half of it.
  */
 function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }: InjectionConfig): Container {
   const { terminationGracePeriodSeconds: graceSeconds = 30 } = spec;
@@ -292,8 +297,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Sets a CPU limit if all containers of the app have one, because the namespace then probably has a quota. Kubernetes would reject the
-    // pod with an error that names only the injected container.
+    // Warns if all containers of the app have a CPU limit, because the namespace then probably has a quota: Kubernetes would reject the pod
+    // with an error that names only the injected container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

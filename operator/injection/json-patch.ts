@@ -8,8 +8,8 @@ export type PatchOperation =
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the JSON patch from `before` to `after`. Lists of equal length are compared item by item, and other lists are replaced
- * completely, because a pod's lists are short.
+ * Returns the JSON patch from `before` to `after`. Lists of equal length are compared item by item; other lists are replaced completely,
+ * which costs little because a pod's lists are short.
  */
 export function patchOf(before: unknown, after: unknown, path = ""): PatchOperation[] {
   if (isDeepStrictEqual(before, after)) return [];
@@ -30,7 +30,7 @@ function patchOfMembers(before: Members, after: Members, path: string): PatchOpe
   });
 }
 
-/** Returns a member of the object itself, unlike an inherited one such as `toString`. */
+/** Returns a member of the object itself; ignores inherited members such as `toString`. */
 const memberOf = (members: Members, name: string): unknown =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 

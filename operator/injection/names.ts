@@ -9,7 +9,9 @@ export const TLS_VOLUME = "postern-tls";
 /** Volumes that only the gate uses. */
 export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME, TLS_VOLUME];
 
-/** Annotation with the guarded container port, by name or number. It applies only until the policy exists, which then defines the port. */
+/**
+ * Annotation with the guarded container port, by name or number. Used only until the policy exists, because the policy defines the port.
+ */
 export const PORT_ANNOTATION = "postern.dev/target-port";
 /** Annotation with the name of the Secret that contains the TLS certificate of the gate's port. */
 export const TLS_SECRET_ANNOTATION = "postern.dev/tls-secret";

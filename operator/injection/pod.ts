@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * Schema of the pod fields that injection reads or changes. Unknown fields are preserved, because newer Kubernetes versions add some. The
- * shape is validated because any client may call a webhook.
+ * Schema of the pod fields that injection reads or changes. Unknown fields are preserved, because newer Kubernetes versions add fields. The
+ * shape is validated, because any client in the cluster can call the webhook.
  */
 
 const PortRef = z.union([z.string(), z.int()]);
@@ -16,7 +16,7 @@ const ContainerPort = z.looseObject({
 });
 export type ContainerPort = z.output<typeof ContainerPort>;
 
-/** Action of a probe or hook. Unlisted members, such as `exec`, refer to no port. */
+/** Action of a probe or hook. Members that are not declared here, such as `exec`, refer to no port. */
 export const Handler = z.looseObject({
   httpGet: z
     .looseObject({

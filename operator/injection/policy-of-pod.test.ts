@@ -40,7 +40,7 @@ test("injection rejects a pod without a matching policy, or with a policy that h
   });
 });
 
-test("injection takes the protocol of the app from the policy, whatever the pod is annotated with", () => {
+test("injection takes the protocol of the app from the policy and ignores annotations of the pod", () => {
   const target = (protocol: string) => ({ target: { port: "http", protocol } });
   const grpc = aPolicy("grpc", { app: "orders" }, "2026-01-01T00:00:00Z", target("h2c"));
   const retired = aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "http1" } } });

@@ -5,7 +5,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
 import type { Pod, PortRef } from "./pod.ts";
 
-/** Fields of a policy that injection uses. An invalid rule is ignored, because it must not keep pods from starting. */
+/** Fields of a policy that injection uses. The webhook ignores invalid rules, because they must not keep pods from starting. */
 const Injected = z.object({
   target: z.object({ port: z.union([z.string(), z.int()]), protocol: z.enum(["http1", "h2c"]).default("http1") }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
@@ -53,7 +53,10 @@ function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly
   return { name, ...target, interception, overridden };
 }
 
-/** Returns the settings for a policy that does not exist yet: the pod must name the port unless it has only one; the app uses HTTP/1.1. */
+/**
+ * Returns the settings for a policy that does not exist yet: the app uses HTTP/1.1, and the pod must name the guarded port unless it has
+ * only one port.
+ */
 function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): FoundPolicy {
   const given = annotations[PORT_ANNOTATION];
   if (given !== undefined) {

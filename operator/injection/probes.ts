@@ -10,8 +10,8 @@ import {
 } from "./pod.ts";
 
 /*
- * Redirects probes of the guarded port to the gate's admin port, because the kubelet has no key (core/gates/probes.ts). Probes of other
- * ports, probes with a host and `exec` probes remain unchanged.
+ * Redirects probes of the guarded port to the gate's admin port, because the kubelet has no API key (core/gates/probes.ts). Probes of other
+ * ports, probes that name a host, and `exec` probes remain unchanged.
  */
 
 /** Probe as it was before injection. */
@@ -27,7 +27,7 @@ export interface Detour {
   readonly former: readonly FormerProbe[];
 }
 
-/** Default of Kubernetes for `timeoutSeconds`. */
+/** Kubernetes' default for `timeoutSeconds`. */
 const TIMEOUT_SECONDS = 1;
 
 /** Redirects the container's probes of the guarded port to the gate's admin port. */

@@ -9,7 +9,7 @@ export interface NetworkPolicy {
   readonly uid: string;
   /** Uid of the controlling owner; `undefined` if there is none. */
   readonly controllerUid: string | undefined;
-  /** Whether the NetworkPolicy has no controlling owner and belonged to a policy that has been deleted. */
+  /** Whether the NetworkPolicy belonged to a policy that has been deleted, and has no controlling owner now. */
   readonly isOrphaned: boolean;
   readonly spec: NetworkPolicySpec;
 }
@@ -66,7 +66,7 @@ export function toNetworkPolicy({ metadata, spec }: KubeObject): NetworkPolicy {
   };
 }
 
-/** Returns the object without `managedFields` and annotations, which are its largest part. */
+/** Returns the object without `managedFields` and annotations, which take up most of it. */
 function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
   const {
     managedFields: _,
@@ -121,9 +121,7 @@ export function matches(
   );
 }
 
-/**
- * Returns whether a spec that `allowAllExcept` created, and that may have been edited, still closes a TCP port. A port name counts as open.
- */
+/** Returns whether a spec from `allowAllExcept`, which may have been edited since, still closes a TCP port. A port name counts as open. */
 export const closes = ({ ingress = [] }: NetworkPolicySpec, port: number): boolean =>
   ingress.every(({ ports = [] }) => ports.length > 0 && ports.every((one) => !mayInclude(one, port)));
 
@@ -134,7 +132,7 @@ const mayInclude = ({ protocol = "TCP", port: first, endPort }: PolicyPort, port
  * Returns the spec of a NetworkPolicy that closes some TCP ports of the selected pods. All other TCP ports and all other protocols stay
  * open to all senders, as without a NetworkPolicy.
  *
- * A NetworkPolicy can only allow traffic, so the spec lists all other ports, as ranges. A network plugin that does not support `endPort`
+ * A NetworkPolicy can only allow traffic, so the spec allows all other ports, as ranges. A network plugin that does not support `endPort`
  * treats a range as its first port, so the spec also lists the ports in `listed` individually.
  */
 export function allowAllExcept(

@@ -29,7 +29,7 @@ export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   remove(found: NetworkPolicy): Promise<void>;
 }
 
-/** Maximum number of owner references, because a Kubernetes object is limited to 1.5 MB. */
+/** Maximum number of owner references, so that the object stays within the size limit of Kubernetes, 1.5 MB. */
 const OWNERS_MAX = 5_000;
 
 /** Opens the store of NetworkPolicies. Requires permission to create, patch and delete NetworkPolicies. */
@@ -47,8 +47,8 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
     const response = await client.send<KubeObject>({
       method: "PATCH",
       path: pathOf({ namespace, name }),
-      // `force` is unnecessary, because no other manager has fields in a new object. The uid prevents a write to another object of the same
-      // name.
+      // `force` is unnecessary for a new object, because no other manager has fields in it. For an existing object, the uid prevents a
+      // write to another object of the same name.
       query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
       contentType: "application/apply-patch+yaml",
       body: {

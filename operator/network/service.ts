@@ -2,12 +2,12 @@ import type { PodSummary } from "../pods/pod.ts";
 import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* Fields of a Kubernetes Service that determine where the Service sends requests. */
+/* Fields of a Kubernetes Service that determine where it sends requests. */
 
 export interface ServiceSummary {
   readonly namespace: string;
   readonly name: string;
-  /** Labels that the Service selects; empty for a Service without a selector, whose endpoints are written separately. */
+  /** Pod labels that the Service selects; empty for a Service without a selector, whose endpoints are created separately. */
   readonly selector: Readonly<Record<string, string>>;
   /** Whether the Service resolves to the addresses of its pods, so that clients choose the port themselves. */
   readonly isHeadless: boolean;
@@ -57,7 +57,7 @@ export const SERVICES: FollowedKind<ServiceSummary> = {
 };
 export type Services = FollowedObjects<ServiceSummary>;
 
-/** Returns a function that tests whether the Service selects a pod. */
+/** Returns a function that checks whether the Service selects a pod. */
 export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary, "labels">) => boolean {
   const desired = Object.entries(selector);
   return ({ labels }) => desired.length > 0 && desired.every(([name, value]) => labels[name] === value);
@@ -65,7 +65,7 @@ export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary
 
 /**
  * Returns the names and numbers by which a Service can target a port of a pod. If several ports share a name, Kubernetes uses the first
- * one, and containers precede sidecars.
+ * one, and regular containers come before sidecars.
  */
 export function targetsOf({ gate }: Pick<PodSummary, "gate">, port: number): ReadonlyArray<string | number> {
   const firsts = new Map<string, number>();

@@ -1,14 +1,11 @@
 import { createHash } from "node:crypto";
 
-/**
- * Label of a pod with a gate: the policy for which the gate was injected. It is a label because a NetworkPolicy can select pods only by
- * labels.
- */
+/** Label of a pod with a gate: the policy for which the gate was injected. It is a label because NetworkPolicies select pods by labels. */
 export const GATED_BY_LABEL = "postern.dev/gated-by";
 
 /**
  * Label of a pod with a gate: the value of `spec.interception` when the pod was created. NetworkPolicies select by this label, because pods
- * that were created before a change of the policy require a different NetworkPolicy than newer pods.
+ * from before a change of this field require another NetworkPolicy than newer pods.
  */
 export const INTERCEPTION_LABEL = "postern.dev/interception";
 

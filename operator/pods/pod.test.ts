@@ -44,7 +44,7 @@ test.each([
   { name: "has no phase yet", status: { phase: undefined }, is: false },
   { name: "is done", status: { phase: "Succeeded" }, is: false },
   { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, is: false },
-])("serving state of a pod that $name is $is", ({ is, ...more }) => {
+])("pod summary detects whether a pod that $name may serve requests ($is)", ({ is, ...more }) => {
   expect(toPod(trimPod(aPod(more))).isRunning).toBe(is);
 });
 
@@ -63,7 +63,7 @@ test("pod summary is stable when it is summarized again", () => {
   });
 });
 
-test("pod summary keeps the ports, protocol and redirection that a NetworkPolicy depends on", () => {
+test("pod summary keeps the ports, protocol and redirection on which a NetworkPolicy depends", () => {
   const gate = {
     name: "postern-gate",
     env: [

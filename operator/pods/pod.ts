@@ -10,7 +10,10 @@ export const REDIRECT_CONTAINER = "postern-redirect";
 /** Label of a pod or of its Namespace; pods with this label are admitted only with a gate. */
 export const GUARDED_LABEL = "postern.dev/guarded";
 
-/** Returns whether a label requires a gate. Any value except "false" does, because a pod with "True" must not start without a gate. */
+/**
+ * Returns whether a label requires a gate. Any value except "false" does, because a pod with a misspelled value such as "True" must not
+ * start without a gate.
+ */
 export const asksForGate = (labels: Readonly<Record<string, string>> | undefined): boolean =>
   labels?.[GUARDED_LABEL] !== undefined && labels[GUARDED_LABEL] !== "false";
 /** Annotation that names the ApiKeyPolicy, which need not exist yet. The webhook reads it from a pod template and writes it to the pod. */
@@ -22,9 +25,12 @@ export interface PodSummary {
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether the pod may serve requests: it runs and is not being deleted. A pod on a lost node may still run. */
+  /**
+   * Whether the pod may serve requests: it runs and is not being deleted. A pod on an unreachable node counts, because it may still be
+   * running.
+   */
   readonly isRunning: boolean;
-  /** Whether all containers have terminated. A pod that is being deleted may still serve requests. */
+  /** Whether all containers have terminated. Until then, a pod that is being deleted may still serve requests. */
   readonly hasEnded: boolean;
   /** Summary of the gate; `undefined` for a pod without a gate. */
   readonly gate: GateSummary | undefined;
@@ -38,7 +44,7 @@ export type UpstreamProtocol = "http1" | "h2c";
 export interface GateSummary {
   /** Guarded port of the app; `undefined` if the gate's environment does not contain the port. */
   readonly guards: number | undefined;
-  /** Protocol in which the gate's environment tells it to forward requests. */
+  /** Protocol in which the gate forwards requests, according to its environment. */
   readonly protocol: UpstreamProtocol;
   /** Whether packets for the app's port are redirected to the gate. */
   readonly redirects: boolean;
@@ -71,10 +77,7 @@ interface PodSpec {
 const UPSTREAM = "POSTERN_UPSTREAM";
 const UPSTREAM_PROTOCOL = "POSTERN_UPSTREAM_PROTOCOL";
 
-/**
- * Returns a pod with only the fields that `toPod` reads, because pods are the largest collection of a cluster and the operator caches all
- * of them.
- */
+/** Returns a pod with only the fields that `toPod` reads, because the operator caches all pods, the largest collection of a cluster. */
 export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels, annotations } = metadata;
   const policy = annotations?.[POLICY_ANNOTATION];
@@ -96,8 +99,8 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
 }
 
 /**
- * Removes the containers of a pod without a gate. From the environment of a gate, keeps only the app's port and protocol, because an address
- * may contain a password.
+ * Removes the containers of a pod without a gate. Of a gate's environment, keeps only the app's port and protocol, because the URL of the
+ * app may contain a password.
  */
 function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
   const all = [...containers, ...initContainers];
@@ -121,7 +124,7 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   };
 }
 
-/** Returns the port of the app behind a gate; `undefined` if the app's address is not plain text or is outside of the pod. */
+/** Returns the port of the app behind a gate; `undefined` if the app's address is not given as text or is outside the pod. */
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
@@ -165,8 +168,8 @@ export type Pods = FollowedObjects<PodSummary>;
 export type Interception = "Port" | "Redirect" | "None";
 
 /**
- * Returns the interception mode with which the pod was created, or `now`, the policy's current mode, for a pod without the label, because
- * its gate was added in another way.
+ * Returns the interception mode with which the pod was created. A pod without the label got its gate in another way; for it, returns `now`,
+ * the policy's current mode.
  */
 export function interceptionOf(
   { gate, labels }: Pick<PodSummary, "gate" | "labels">,
@@ -177,10 +180,10 @@ export function interceptionOf(
   return made === "None" || (made === undefined && now === "None") ? "None" : "Port";
 }
 
-/** Returns the number of a port in a pod; `undefined` if the pod has no port of this name. */
+/** Returns the number of a named port in a pod; `undefined` if the pod has no port of this name. */
 export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
-  // Uses the gate's port if the gate has taken over the name of the app's port.
+  // If the gate has taken over the name of the app's port, the gate's port has this name now.
   return number !== undefined && own.includes(number) ? guards : number;
 }

@@ -7,8 +7,9 @@ import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
  * Checks the workspace of an object, and whether the object may act in it, before the operator reads or changes anything. This is the only
- * boundary between teams, for all kinds. The steps of a kind receive the API of one workspace and a source with the objects of this
- * workspace only, so an object cannot change, read or block resources of another workspace, even if the code of its kind has a defect.
+ * boundary between teams, and it is the same for all kinds. The steps of a kind receive the API client of one workspace and a source with
+ * only the objects of this workspace. Therefore an object cannot change, read or block resources of another workspace, even if the code of
+ * its kind has a bug.
  */
 
 export type Admission =
@@ -27,7 +28,7 @@ export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
   const { workspace } = place;
   const former = formerWorkspaceOf(object, workspace);
   if (former !== undefined) return { verdict: moved(former, workspace) };
-  // Always allows the cleanup of a deleted object.
+  // Always allows a deleted object to clean up.
   if (object.metadata.deletionTimestamp === undefined && !mayUseItsName(object, workspace, ctx)) {
     return { verdict: notGranted(object) };
   }
@@ -40,7 +41,8 @@ export const finalizerOf = ({ name }: Workspace): string =>
 
 /**
  * Returns the name of another workspace in which, according to its finalizer, the object owns a resource; `undefined` if there is none. A
- * forged finalizer only stalls its own object, because the operator never acts in the workspace that it names.
+ * forged finalizer affects only its own object, which becomes Stalled, because the operator never acts in the workspace that the finalizer
+ * names.
  */
 function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string | undefined {
   const foreign = storeFinalizersOf(object).find(
@@ -73,8 +75,8 @@ function mayUseItsName(
   const { kind, metadata } = object;
   const may = (named: NamedKind, name: string): boolean =>
     workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
-  // The permission for the name of a role also limits assignments: an object that may not manage a role of this name may not assign it to a
-  // key.
+  // A permission to use the name of a role also covers assignments: an object that may not manage a role of this name may not assign it to
+  // a key.
   if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
   return !isNamed(kind) || name === undefined || may(kind, name);

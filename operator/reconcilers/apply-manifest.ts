@@ -10,7 +10,7 @@ import type { Ownership } from "./reconcile-object.ts";
 import { verdictOn } from "./refusals.ts";
 import { isHeld, wasReady } from "./status.ts";
 
-/* Stores manifests in one call each: the API plans and writes, in one transaction. */
+/* Stores each manifest in one call: the API plans and writes in one transaction. */
 
 type StoredKind = Input<"managed.applyObject">["kind"];
 export type Applied = Data<"managed.applyObject">;
@@ -18,7 +18,7 @@ export type Applied = Data<"managed.applyObject">;
 export interface Application {
   /** Spec without unknown fields. */
   readonly spec: object;
-  /** Managers of other Kubernetes namespaces to whose objects the manifest may refer. */
+  /** Managers in other Kubernetes namespaces whose objects the manifest may refer to. */
   readonly mayReferTo?: readonly string[];
   /** State of the Secret of an ApiKey. */
   readonly secret?: Input<"managed.applyObject">["secret"];
@@ -35,8 +35,8 @@ export type ApplyResult =
   | "moved";
 
 /**
- * Stores a manifest. Sets the finalizer before the first call that may create an object, and removes it again if the API refuses. An object
- * that was refused before is tried by a dry run first, so that its finalizer is not written on every retry.
+ * Stores a manifest. Sets the finalizer before the first call that may create an object, and removes it if the API refuses. If the object
+ * was refused before, tries a dry run first, so that the finalizer is not written on every retry.
  */
 export async function applyManifest(
   object: ManifestObject,
@@ -51,7 +51,7 @@ export async function applyManifest(
     kind: object.kind as StoredKind,
     spec: { ...spec },
     mayReferTo: [...mayReferTo],
-    // An object keeps what it has stored, so that a new manifest never takes over a resource in use.
+    // An object keeps what it already manages, so that a new manifest never takes over a resource in use.
     onlyIfManaged: competitor !== undefined,
     ...(object.kind === "ApiKeyPolicy" ? { uid, generation } : {}),
     ...(secret === undefined ? {} : { secret }),
@@ -89,10 +89,10 @@ const PATHS_MAX = 10;
 const pathsOf = ({ changes }: Pick<Applied, "changes">): string[] =>
   changes.slice(0, PATHS_MAX).map(({ path }) => path);
 
-/** Returns what another writer has changed; `undefined` if nothing, or if this generation was not stored before. */
+/** Returns what another writer has changed; `undefined` if there is nothing, or if this generation was not stored before. */
 function driftOf(object: ManifestObject, { outcome, changes }: Applied): string | undefined {
   if (!wasReady(object) || outcome === "unchanged") return undefined;
-  // A key is issued anew when it is due, or when its Secret was deleted.
+  // A new key is issued when one is due, or when the Secret was deleted.
   if (outcome === "created") return object.kind === "ApiKey" ? undefined : "it was deleted";
   if (changes.length === 0) return undefined;
   return `${pathsOf({ changes }).join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;
@@ -105,8 +105,8 @@ export async function ownerOfApi(id: string, ctx: Context): Promise<ManifestObje
 }
 
 /**
- * Deletes or releases what a manifest manages. Returns the verdict if the API refuses; `undefined` if nothing is left.
- * @param deletionPolicy `undefined` for the default of the kind.
+ * Deletes or releases what a manifest manages. Returns the verdict if the API refuses; `undefined` if nothing remains. @param
+ * deletionPolicy `undefined` for the default of the kind.
  */
 export async function deleteManifest(
   object: ManifestObject,

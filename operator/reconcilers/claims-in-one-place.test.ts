@@ -12,7 +12,7 @@ const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "u
   .map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), "utf8") }));
 const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).map(({ name }) => name);
 
-test("claim conflicts are decided in one module only", () => {
+test("only one module decides conflicts between claims", () => {
   expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
   expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
 });

@@ -112,7 +112,7 @@ test.each([
     says: "older: A Role of another namespace",
   },
   { name: "none that is older", at: undefined, says: undefined },
-])("conflict of an object with $name is $says", ({ at, says }) => {
+])("conflict of an object with $name is reported as $says", ({ at, says }) => {
   const object = anObject("Role", { name: "editor" });
   const creationTimestamp = at === undefined ? "2027-01-01T00:00:00Z" : "2025-01-01T00:00:00Z";
   const other = anObject(

@@ -6,16 +6,16 @@ import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
 /*
- * Resolves conflicts between manifests that claim one stored name. For every kind, this file determines which objects have the same
- * claim and which of them owns the claim. The API decides whether the owner may have an existing object.
+ * Resolves conflicts between manifests that claim one stored name. For every kind, this file determines which objects have the same claim
+ * and which of them owns the claim. The API decides whether the owner of a claim may adopt an existing stored object.
  *
  * core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among documents with the same kind, namespace and
  * name, before anything is claimed.
  */
 
 /**
- * Returns the claim of an object, from a spec that may be invalid; `undefined` if the object claims nothing. Two objects of one kind
- * compete if their claims are equal.
+ * Returns what an object claims, even if its spec is invalid; `undefined` if it claims nothing. Two objects of one kind compete if their
+ * claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
   // The database ignores case when it compares role names.
@@ -55,8 +55,8 @@ export const competitorsOf = (object: ManifestObject, source: Lookup<"claim">): 
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**
- * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim; of several with the
- * same age, the one with the smallest uid.
+ * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim, and of several objects
+ * with the same age, the one with the smallest uid.
  */
 export function olderCompetitor(
   object: ManifestObject,

@@ -36,19 +36,19 @@ export interface OperatorContext {
   readonly services?: Pick<Services, "in"> | undefined;
   /** Current term of leadership. */
   readonly term: () => Term;
-  /** Called if the API has had calls with a higher fencing number than that of the current term. */
+  /** Called if the API has received calls with a higher fencing number than that of the current term. */
   readonly onStaleFence: () => void;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
-/** Thrown when another replica leads: this replica must not write any more. */
+/** Thrown when another replica leads, so this replica must no longer write. */
 export class LeadershipLost extends Error {
   override readonly name = "LeadershipLost";
 }
 
-/** Period in which this replica leads. */
+/** Period during which this replica leads. */
 export interface Term {
   /** Fencing number of the API calls; `undefined` without an election. */
   readonly fence: number | undefined;
@@ -57,8 +57,8 @@ export interface Term {
 }
 
 /**
- * Dependencies of one reconcile, restricted to the workspace of its object. `source` cannot list all objects, because the cost of a
- * reconcile must not grow with the number of other objects.
+ * Dependencies of one reconcile, restricted to the workspace of its object. `source` has no method that lists all objects, because the cost
+ * of a reconcile must not grow with the number of other objects.
  */
 export interface Context extends Omit<OperatorContext, "workspaces" | "source" | "term">, Term {
   readonly source: Pick<ObjectSource, "get" | "having" | "secrets" | "recordEvent">;

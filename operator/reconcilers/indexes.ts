@@ -5,7 +5,7 @@ import type { IndexedSource, Indexes, Lookup } from "../source/indexed.ts";
 import { claimOf } from "./claims.ts";
 import { apiIn, apiRefIdIn, namespaceRefOf, policyRefOf, rolesIn } from "./raw-spec.ts";
 
-/* Names of the reconcilers' indexes. With them, reconciling one object never lists all objects. */
+/* Names of the reconcilers' indexes, which make it unnecessary to list all objects when one object is reconciled. */
 
 export type IndexName = "claim" | "namespace" | "reference";
 export type ObjectLookup = Lookup<IndexName>;
@@ -15,10 +15,13 @@ export type ObjectSource = IndexedSource<IndexName>;
 export const toObject = (kind: Kind, key: ObjectKey): string => `object ${kind} ${formatKey(key)}`;
 /** Returns the index value of a reference to an object by its stored name. */
 export const toNamed = (kind: Kind, name: string): string => `named ${kind} ${name}`;
-/** Index value that all references to an API by id share, because only the database records which policy created the API. */
+/** Index value that all references to an API by id share, because the database alone records which policy created the API. */
 export const TO_API_BY_ID = "api by id";
 
-/** Functions that return the references of an object, even if its spec is invalid, because unnecessary reconciles are harmless. */
+/**
+ * Functions that return the references of an object, even if its spec is invalid. A reference too many is harmless: it causes an
+ * unnecessary reconcile.
+ */
 const REFERENCES: Readonly<Record<Kind, (object: ManifestObject) => readonly string[]>> = {
   Role: () => [],
   RatelimitNamespace: () => [],

@@ -6,7 +6,10 @@ import { labelFor } from "./names-in-messages.ts";
 import { progressing, stalled, type Verdict } from "./plan.ts";
 import { mayRefer } from "./spec.ts";
 
-/* References to RatelimitNamespaces, as far as manifests determine them. The API checks which one manages the stored namespace. */
+/*
+ * References to RatelimitNamespaces, as far as the manifests alone determine them. The API checks which manifest manages the stored
+ * namespace.
+ */
 
 /** Returns whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace. */
 export const mayReferTo = (target: ManifestObject, from: string): boolean =>

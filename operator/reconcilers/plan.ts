@@ -9,7 +9,7 @@ import type { Pace } from "./api-key-policy/poll-pace.ts";
  *   Stalled      a person must change the manifest or make a decision
  */
 
-/** Reasons of conditions and Events. They are never renamed, because users' alerts refer to them. */
+/** Reasons of conditions and Events. They must never be renamed, because users' alerts refer to them. */
 export type Reason =
   | "Succeeded"
   | "Progressing"
@@ -50,7 +50,7 @@ export type Reason =
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
   readonly reason: Reason;
-  /** Message of one or two sentences that explains to the author of the manifest what to do. */
+  /** Message in one or two sentences that tells the author of the manifest what to do. */
   readonly message: string;
 }
 
@@ -60,9 +60,9 @@ export interface FurtherCondition {
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;
-  /** Whether the condition is abnormal while True, so that Events report when it becomes True or False. */
+  /** Whether True is the abnormal status of the condition. If so, Events report when the condition becomes True or False. */
   readonly alerts?: true;
-  /** Text of the Event that is emitted when the condition gets this reason. */
+  /** Text of the Event that is emitted when the reason of the condition changes to this one. */
   readonly note?: string;
 }
 
@@ -88,14 +88,14 @@ export const ready = (message: string): Verdict => ({ state: "Ready", reason: "S
 export const progressing = (reason: Reason, message: string): Verdict => ({ state: "Progressing", reason, message });
 export const stalled = (reason: Reason, message: string): Verdict => ({ state: "Stalled", reason, message });
 
-/** Result of a deleted object whose cleanup is complete. */
+/** Result for a deleted object whose cleanup is complete. */
 export const released: Result = {
   verdict: progressing("Progressing", "The object is being deleted."),
   status: {},
   released: true,
 };
 
-/** Returns the result of a failed check. The object is requeued, because a conflict may end without a notification. */
+/** Returns the result of a failed check. The object is requeued, because nothing may notify the operator when the conflict ends. */
 export const blocked = (verdict: Verdict, status: object): Result => ({
   verdict,
   status,
@@ -103,14 +103,14 @@ export const blocked = (verdict: Verdict, status: object): Result => ({
 });
 
 /**
- * Requeue interval of an object with a conflict. It is shorter than the resync period, because other writers, in this or another cluster,
- * may release a resource.
+ * Requeue interval of an object with a conflict. It is shorter than the resync period, because a writer in this or another cluster may
+ * release the resource at any time.
  */
 export const CONFLICT_REQUEUE_MS = 30_000;
 
 /**
- * Returns a requeue interval that grows with the age of a conflict, up to the resync period, because a thousand such objects would
- * otherwise cause many calls.
+ * Returns a requeue interval that grows with the age of a conflict, up to the resync period; otherwise a thousand objects with conflicts
+ * would cause many calls.
  */
 export const laterWhileHeld = (requeueAfterMs: number | undefined, heldForMs: number): number | undefined =>
   requeueAfterMs === undefined ? undefined : Math.max(requeueAfterMs, heldForMs / 10);

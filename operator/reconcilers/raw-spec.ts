@@ -1,7 +1,7 @@
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestObject } from "../source/contract.ts";
 
-/* Reads parts of a spec that may otherwise be invalid, because an object with an invalid spec keeps its claim and must be deletable. */
+/* Reads parts of a spec that may otherwise be invalid: an object with an invalid spec keeps its claim, and its deletion must still work. */
 
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;

@@ -15,17 +15,17 @@ import { unknownFields } from "./unknown-fields.ts";
  * its finalizer before it creates a resource for an object, and removes the finalizer when the object owns no resource any more.
  */
 
-/** Finalizer of the object, which says that the object may own resources in the database. */
+/** Finalizer of an object. It shows that the object may own resources in the database. */
 export interface Ownership {
   readonly isOwned: boolean;
   /** Sets the finalizer. Returns false if the namespace was assigned to another workspace in the meantime. */
   own(): Promise<boolean>;
-  /** Removes the finalizer that `own` has set. */
+  /** Removes the finalizer that `own` set. */
   disown(): Promise<void>;
 }
 
 export interface KindSteps {
-  /** Makes the database match the object; `again` starts over. */
+  /** Makes the database match the object. With `again`, the reconcile starts over. */
   readonly reconcile: (object: ManifestObject, ctx: Context, ownership: Ownership) => Promise<Result | "again">;
   /** Returns the additional conditions if the object cannot be applied and the database was not read. */
   readonly held?: (verdict: Verdict) => readonly FurtherCondition[];
@@ -89,7 +89,7 @@ export async function reconcileObject(
 }
 
 async function conclude(object: ManifestObject, result: Result, ctx: OperatorContext): Promise<WorkResult> {
-  // The object may have changed in the meantime, but its status must describe the reconciled generation.
+  // The object may have changed in the meantime, but the status must describe the generation that was reconciled.
   const now = current(object, ctx);
   const unknown = unknownFields(now, conditionsOf(now));
   const { verdict, drift } = result;

@@ -7,8 +7,8 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { invalid } from "./spec.ts";
 
 /**
- * Returns the verdict for a refusal by the API that a retry does not resolve. Throws for any other refusal, such as one by a concurrent
- * change.
+ * Returns the verdict on a refusal by the API that would also occur on a retry. Throws for any other refusal, such as one caused by a
+ * concurrent change.
  */
 export function verdictOn(
   refusal: Refusal,
@@ -19,7 +19,7 @@ export function verdictOn(
   const detail = withoutForeignManagers(refusal.detail, managerOf(ctx, object));
   switch (kind) {
     case "managed_exists":
-      // Another operator issues a key at the same time. The next call finds that key.
+      // Another operator is issuing a key at the same time. The next call finds that key.
       if (object.kind === "ApiKey") throw new Error(`${kind}: ${detail}`);
       return stalled("Conflict", detail);
     case "managed_by_manifest":

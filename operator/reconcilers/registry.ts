@@ -12,12 +12,12 @@ import { type ObjectLookup, toObject } from "./indexes.ts";
 import { type KindSteps, reconcileObject } from "./reconcile-object.ts";
 import { stepsOf } from "./stored-kinds.ts";
 
-/* Steps of each kind of manifest, which reconcile-object.ts runs, and the objects that a change affects. */
+/* Defines, for each kind of manifest, the steps that reconcile-object.ts runs and the objects that a change affects. */
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: OperatorContext) => Promise<WorkResult>;
-  /** Returns objects of this kind, except the changed one, whose state may depend on a change. */
+  /** Returns the other objects of this kind whose state may depend on a change. */
   readonly concernedBy: (change: ManifestChange, source: ObjectLookup) => readonly ObjectKey[];
 }
 
@@ -31,7 +31,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
 
 export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
-/** @param concerned returns objects that a change affects, except those that gain or lose a claim. */
+/** @param concerned returns the objects that a change affects, in addition to those that gain or lose a claim. */
 function register<K extends Kind>(
   kind: K,
   steps: KindSteps,
@@ -50,15 +50,13 @@ function register<K extends Kind>(
   };
 }
 
-/** Returns whether a change concerns the object itself: false if only its status or the operator's finalizer has changed. */
+/** Returns whether a change concerns the object itself. A change of only the status or the operator's finalizer does not. */
 export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);
 }
 
-/**
- * Returns whether a change may affect the owner of a claim. A change of finalizers may affect it, but a change of the status never does.
- */
+/** Returns whether a change may affect who owns a claim. A change of the finalizers may, a change of the status never does. */
 const concernsCompetitors = (change: ManifestChange): boolean =>
   concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
 

@@ -38,7 +38,7 @@ export function parseSpec<Schema extends z.ZodType>(
       return { problems: problemsOf(parsed.error).map(inSpec) };
     }
     unknown.push(...problemsOf({ issues: strange }).map((problem) => inSpec(problem).location));
-    // The spec is parsed again, because rules over several fields apply only if every field is known.
+    // Parses the spec again, because rules that span several fields apply only if every field is known.
     known = without(known, strange);
   }
 }
@@ -62,8 +62,8 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
 });
 
 /**
- * Returns whether objects of the Kubernetes namespace `from` may refer to an object. Objects of its own namespace always may; others may if
- * `spec.allowedNamespaces` lists their namespace. A spec that does not parse allows no reference.
+ * Returns whether objects of the Kubernetes namespace `from` may refer to an object. Objects in the same namespace always may, others only
+ * if `spec.allowedNamespaces` lists their namespace. A spec that does not parse allows them no reference.
  */
 export function mayRefer(
   schema: z.ZodType<{ readonly allowedNamespaces: readonly string[] }>,

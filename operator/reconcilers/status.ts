@@ -59,7 +59,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
 
 /**
  * Computes the status while the API is unavailable. An unreachable API does not make an object unready, unless an active resource is known
- * to be wrong. A rejected root key makes it unready, because the key remains rejected until somebody replaces it.
+ * to be wrong. A rejected root key does, because it remains rejected until somebody replaces it.
  */
 export function whileUnavailable(
   object: ManifestObject,
@@ -102,7 +102,7 @@ export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs:
   return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
 }
 
-/** Returns the conditions in the object's current status, which serve only to report transitions, never for decisions. */
+/** Returns the conditions in the object's current status. They are used only to report transitions, never for decisions. */
 export const conditionsOf = (object: ManifestObject): readonly Condition[] => previousOf(object).conditions;
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {

@@ -18,7 +18,7 @@ import { ownStatus } from "./status.ts";
 
 interface StoredKind {
   readonly schema: z.ZodType;
-  /** Noun in the message of the status. */
+  /** Noun for the stored object in status messages. */
   readonly noun: string;
   readonly sayCompetitor: (competitor: string) => string;
   /** Resolves the references to other manifests. Default: there are none. */
@@ -87,7 +87,10 @@ function storedAs(
   return { verdict: ready(`The ${noun} is stored as ${id}.`), status: ids, digest, drift };
 }
 
-/** Resolves `spec.namespaceRef`. Objects that are not allowed in the namespace do not compete, because they would block the allowed ones. */
+/**
+ * Resolves `spec.namespaceRef`. Objects that may not refer to the namespace do not count as competitors, because they would block those
+ * that may.
+ */
 function referToNamespace(object: ManifestObject, ctx: Context): References {
   const { namespace } = object.metadata;
   const ref = namespaceRefOf(object);

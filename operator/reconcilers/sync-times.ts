@@ -1,12 +1,12 @@
 import type { ManifestObject } from "../source/contract.ts";
 
 /**
- * Time at which each object last matched the database. The time is a metric, not part of the status, because a status that changes with
- * every comparison would cause continuous writes to Kubernetes.
+ * Remembers when each object last matched the database. The time is a metric and not part of the status, because it changes with every
+ * comparison and would cause continuous writes to Kubernetes.
  */
 export interface SyncTimes {
   note(object: ManifestObject, atMs: number): void;
-  /** Returns the oldest of the last times at which these objects matched; `undefined` if none ever matched. */
+  /** Returns the oldest of the times at which these objects last matched; `undefined` if none ever matched. */
   oldestMs(objects: readonly ManifestObject[]): number | undefined;
   forget(object: ManifestObject): void;
 }

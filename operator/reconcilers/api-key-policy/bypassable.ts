@@ -122,7 +122,7 @@ export function bypassable(observed: Observed): FurtherCondition {
 
 type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
 
-/** Returns the condition for the case that the gate of no running pod can be bypassed. */
+/** Returns the condition if no running pod's gate can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
   const found = ownNetworkPolicy(observed);
@@ -148,7 +148,8 @@ function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { 
 }
 
 /**
- * Returns whether a pod was created before a change of the policy, so that its gate guards another port or uses another interception mode.
+ * Returns whether a pod was created before a change of the policy, and its gate therefore guards another port or uses another interception
+ * mode.
  */
 function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean {
   if (pod.gate === undefined || spec === undefined) return false;
@@ -158,8 +159,8 @@ function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean 
 }
 
 /**
- * Returns the names of Services that send requests to the app's port of a running pod. Pods with `Redirect` are exempt, because the kernel
- * redirects these requests to the gate.
+ * Returns the names of Services that bypass the gate: they send requests directly to the app's port of a running pod. Pods with `Redirect`
+ * do not count, because the kernel redirects such requests to the gate.
  */
 function servicesPastGate({ selected, services }: Observed): readonly string[] {
   if (typeof services !== "object" || typeof selected !== "object") return [];
@@ -192,12 +193,12 @@ function shownOf(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
-/** Returns whether the managed NetworkPolicy can close the pod's port. */
+/** Returns whether the managed NetworkPolicy could close the pod's guarded port. */
 const isCoverable = ({ gate, labels }: PodSummary): boolean =>
   gate?.isOnHostNetwork === false && gate.guards !== undefined && labels[GATED_BY_LABEL] !== undefined;
 
 const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
 
-/** Returns the names of NetworkPolicies. All are in the policy's own namespace, so readers of its status may see their names. */
+/** Returns the names of NetworkPolicies. They are all in the policy's own namespace, so readers of its status are allowed to see them. */
 const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
   `NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

@@ -53,7 +53,7 @@ describe("several policies select one pod", () => {
     return items.flatMap((item, i) => orders(items.toSpliced(i, 1)).map((rest) => [item, ...rest]));
   }
 
-  test("oldest policy that selects a pod is chosen, and the smaller uid decides between equally old policies", () => {
+  test("oldest policy that selects a pod is chosen, and of equally old policies the one with the smaller uid", () => {
     for (const policies of orders(all)) {
       const choice = choosePolicy(pod({ app: "orders" }), policies);
       expect(choice?.policy).toBe(oldest);

@@ -6,10 +6,10 @@ import { oldestOf } from "../claims.ts";
  * Chooses the ApiKeyPolicy of a pod, for the webhook (injection) and for the status (counts). Pure.
  *
  * The annotation `postern.dev/policy` names a policy, which may not exist yet. Without the annotation, the policy whose selector matches
- * the pod applies; if several policies match, the oldest one applies, as for every claim.
+ * the pod applies; if several policies match, the oldest one applies, as in every conflict between claims.
  */
 
-/** Fields of a pod on which the choice depends. `policy` is the value of the pod's annotation. */
+/** Fields of a pod on which the choice of its policy depends. `policy` is the value of the pod's annotation. */
 export type PodToGuard = Pick<PodSummary, "namespace" | "labels" | "policy">;
 
 export interface Choice {
@@ -42,7 +42,7 @@ export function selectorOf({ spec }: ManifestObject): Readonly<Record<string, un
   const { selector } = (spec ?? {}) as { readonly selector?: { readonly matchLabels?: unknown } };
   const { matchLabels } = selector ?? {};
   if (typeof matchLabels !== "object" || matchLabels === null) return undefined;
-  // An empty selector, which the CRD rejects, would select every pod.
+  // An empty selector would select every pod; the CRD rejects it.
   return Object.keys(matchLabels).length === 0 ? undefined : (matchLabels as Readonly<Record<string, unknown>>);
 }
 

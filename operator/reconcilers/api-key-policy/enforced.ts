@@ -88,14 +88,14 @@ interface Silent {
 }
 
 /**
- * Returns the running pods whose gate has not reported. Injected gates are compared by name, so that the report of a deleted pod, which
- * counts for a few more seconds, does not replace a missing report. Manually deployed gates may report under any name and are compared by
- * number.
+ * Returns the running pods whose gate has not reported. Injected gates are compared by name: otherwise the report of a deleted pod, which
+ * counts for a few more seconds, would stand in for a missing one. Manually deployed gates may report under any name, so only their number
+ * is compared.
  */
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
   const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
   const others = "the others will follow";
-  // The API returns no pod names if too many pods report.
+  // The API returns no pod names if there are too many.
   if (podIds.length === 0 && pods > 0) {
     return { count: Math.max(0, guarded - pods), of: guarded, names: others, lost: undefined };
   }
@@ -120,7 +120,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
   };
 }
 
-/** Returns the number of gates that report another port of the app; used for gates whose pod does not show the port. */
+/** Returns the number of gates that report a wrong port of the app. Used for gates whose pod does not show the port. */
 function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, object }: AtPods): number {
   const port = object && targetPortOf(object);
   const isKnown = typeof selected === "object" && selected.own.every(({ gate }) => gate?.guards !== undefined);
@@ -139,8 +139,8 @@ const unsupportedMessage = ({ pods: older, reason }: NonNullable<DataPlane["unsu
   `${older} of ${pods} gates cannot enforce this generation and keep the previous one: ${reason}. Upgrade the gates, or remove the fields that their release does not support.`;
 
 /**
- * Returns the condition Unsupported: whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is
- * unknown or has never happened, so that most policies never have this condition.
+ * Returns the condition Unsupported, which is True if sidecars of an older version cannot enforce the stored policy. Returns `undefined` if
+ * this is unknown or has never happened, so that most policies never have this condition.
  */
 export function unsupported(
   dataPlane: DataPlane | undefined,
@@ -188,15 +188,15 @@ const SOON_MS = 2_000;
 const FOLLOWING_MS = 1_000;
 
 /**
- * Returns the pace at which the reports are polled: frequently while pods are expected to start or to catch up, and then at growing
- * intervals, because the absence of pods may be intended and a sidecar may never catch up. Returns `undefined` if no change is expected.
- * `previous` is the condition in the current status.
+ * Returns how often to poll the reports: frequently while pods are expected to start or to catch up, and then at growing intervals, because
+ * the pods may be absent intentionally and a sidecar may never catch up. Returns `undefined` if no change is expected. `previous` is the
+ * condition in the current status.
  */
 export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  // The cluster shows whether pods have a gate. The reports do not, so polling them would not help.
+  // The cluster shows whether pods have a gate. Polling would not help, because the reports do not show it.
   if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;

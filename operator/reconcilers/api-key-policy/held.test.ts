@@ -33,7 +33,7 @@ function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy>
 const enforcedOf = (observed?: ObservedPolicy) =>
   heldConditions(verdict, observed).find(({ type }) => type === "Enforced");
 
-test("Enforced condition of a rejected spec names the generation that stays active and its coverage of pods", () => {
+test("Enforced condition of a rejected spec names the generation that stays active and the pods that enforce it", () => {
   expect(enforcedOf(observe(aStored()))).toMatchObject({
     status: "False",
     reason: "NotAllowed",

@@ -104,7 +104,7 @@ describe("the NetworkPolicy", () => {
     expect(bypassable(observe({ pods, network: [found] }))).toMatchObject({ status: "True", reason: "PodsNotCovered" });
   });
 
-  test("managed NetworkPolicy waits until a pod resolves a named port", () => {
+  test("managed NetworkPolicy for a named port is not written before a pod has the port", () => {
     expect(desiredNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
     expect(desiredNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();
   });
@@ -191,7 +191,7 @@ describe("the NetworkPolicy", () => {
   test.each([
     { name: "nobody's", controllerUid: undefined },
     { name: "that of a former object of the name", controllerUid: "uid-of-the-former" },
-  ])("NetworkPolicy with the managed name is left untouched if its owner is $name", ({ controllerUid }) => {
+  ])("NetworkPolicy with the reserved name is left untouched if its owner is $name", ({ controllerUid }) => {
     const network = [other("postern-it", {}, controllerUid)];
     expect(networkActions(observe({ network }))).toEqual([]);
     expect(networkActions(observe({ network, of: { networkPolicy: "None" } }))).toEqual([]);
@@ -491,7 +491,7 @@ describe("Bypassable", () => {
   });
 });
 
-test("managed NetworkPolicy left by a deleted policy is adopted by a new one", () => {
+test("managed NetworkPolicy of a deleted policy is adopted by a new policy of the same name", () => {
   const left = { ...other("postern-it"), isOrphaned: true };
   expect(networkActions(observe({ network: [left] }))).toMatchObject([{ type: "writeNetworkPolicy", found: left }]);
   expect(networkConflict(observe({ network: [left] }))).toBeUndefined();
@@ -499,7 +499,7 @@ test("managed NetworkPolicy left by a deleted policy is adopted by a new one", (
   expect(networkActions(observe({ network: [other("postern-it")] }))).toEqual([]);
 });
 
-test("managed NetworkPolicy is withheld while it would open an isolated pod without a gate", () => {
+test("managed NetworkPolicy is not written while it would open an isolated pod without a gate", () => {
   const closed = other("db", { podSelector: { matchLabels: { app: "db" } } });
   const labelled = aPodSummary("db", {
     ...{ labels: { app: "db", "postern.dev/gated-by": "it" }, gate: undefined, policy: undefined },

@@ -51,8 +51,8 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
     : undefined;
 
 /**
- * Returns a NetworkPolicy that has the reserved name but does not belong to the object. A NetworkPolicy that a deleted object of this name
- * left to its pods does not count, because the object adopts it.
+ * Returns a NetworkPolicy that has the reserved name but does not belong to the object. A NetworkPolicy whose owners are the pods of a
+ * deleted object with this name is not returned, because the object adopts it.
  */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
@@ -62,11 +62,11 @@ export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "
       )
     : undefined;
 
-/** Returns the other NetworkPolicies of the namespace that isolate pods of the policy, except the one with the reserved name. */
+/** Returns the other NetworkPolicies of the namespace that isolate pods of the policy, excluding one with the reserved name. */
 export function othersIsolating({ object, selected, network }: Networked): readonly NetworkPolicy[] {
   if (typeof network !== "object" || typeof selected !== "object") return [];
   const others = network.filter(({ name }) => name !== networkPolicyName(object));
-  // Before the first pod exists, the check uses the labels that all pods of the policy will have.
+  // Before the first pod exists, the labels that all pods of the policy will have are used.
   const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as PodSummary["labels"];
   const pods = selected.gated.length > 0 ? selected.labelled : [...selected.labelled, { labels: expected }];
   const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
@@ -85,10 +85,10 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A port name has a number only within a pod, and the gate of each pod reports the number.
+  // A port name has a number only within a pod, and each pod's gate knows this number.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
-  // A port that bypasses the gate in one pod must stay open if it is the gate's own port in another pod.
+  // A port that must be closed in one pod stays open if it is the gate's own port in another pod.
   const ways = new Set(gated.flatMap(({ gate }) => gate?.own ?? []));
   const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
@@ -124,9 +124,9 @@ export const gatedPods = ({ selected, formerPods }: Pick<Networked, "selected" |
   typeof selected === "object" ? selected.gated : (selected ?? formerPods);
 
 /**
- * Returns the action on the NetworkPolicy when its policy or the policy's selector is deleted. The pods keep their gates, which reject
- * every request without a policy, and the app's port must stay closed. Therefore the NetworkPolicy remains for the running pods, and
- * Kubernetes deletes it with the last pod. `found` is the object's own NetworkPolicy.
+ * Returns what happens to the NetworkPolicy when its policy or the policy's selector is deleted. The pods keep their gates, which reject
+ * every request without a policy, so the app's port must stay closed. Therefore the NetworkPolicy is kept for the running pods, and
+ * Kubernetes deletes it with the last of them. `found` is the object's own NetworkPolicy.
  */
 export function networkCleanUp(
   observed: Pick<Networked, "selected" | "formerPods">,
@@ -138,7 +138,7 @@ export function networkCleanUp(
   return pods.length === 0 ? { type: "deleteNetworkPolicy", found } : { type: "orphanNetworkPolicy", found, pods };
 }
 
-/** Returns a verdict if the policy is active but the NetworkPolicy cannot be written, so that clients can bypass the gate. */
+/** Returns a verdict if the policy is active but its NetworkPolicy cannot be written, in which case clients can bypass the gate. */
 export function networkConflict(observed: Networked): Verdict | undefined {
   const foreign = foreignNetworkPolicy(observed);
   if (foreign === undefined || desiredNetworkPolicy(observed) === undefined) return undefined;

@@ -29,7 +29,7 @@ export interface DataPlane {
 /** Lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
-/** Stored policy of a manifest, with its API if it was just stored or listed. */
+/** Stored policy of a manifest. It includes the policy's API if it was just stored or listed. */
 export type StoredPolicy = Omit<Data<"policies.listStatus">[number], "dataPlane"> & {
   /** Reports of the sidecars; `undefined` while the Redis that stores them is unreachable. */
   readonly dataPlane?: DataPlane | undefined;
@@ -42,16 +42,19 @@ export interface ObservedPolicy {
   readonly parsed: ParsedSpec<ApiKeyPolicySpec>;
   /** Policy that this manifest manages in the database; `undefined` if there is none or it was not read. */
   readonly stored: StoredPolicy | undefined;
-  /** Pods that `spec.selector` selects; "unknown" until the pods of the cluster are listed, `undefined` without a selector or a cluster. */
+  /**
+   * Pods that `spec.selector` selects; "unknown" until the pods of the cluster are listed, `undefined` if there is no selector or no
+   * cluster.
+   */
   readonly selected: Selected | "unknown" | undefined;
   /**
-   * Pods in any state with a gate that the webhook injected for a policy without a selector (for example, a removed selector); "unknown"
-   * until the pods of the cluster are listed, `undefined` with a selector or without a cluster.
+   * For a policy without a selector, for example after its removal: pods in any state into which the webhook injected a gate for the
+   * policy. "unknown" until the pods of the cluster are listed, `undefined` if there is a selector or no cluster.
    */
   readonly formerPods?: readonly PodSummary[] | "unknown" | undefined;
-  /** Reporting names of the gates that the webhook injected for a policy without a selector; empty for a policy with a selector. */
+  /** Names under which the gates report that the webhook injected for a policy without a selector; empty for a policy with a selector. */
   readonly named: readonly string[];
-  /** Time of the last report of each gate, Unix ms, by reporting name, as observed by this operator. */
+  /** Time of the last report of each gate that this operator has observed, Unix ms, by the name under which the gate reports. */
   readonly heard: ReadonlyMap<string, number>;
   /** Services of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` if there is no cluster. */
   readonly services: readonly ServiceSummary[] | "unknown" | undefined;
@@ -60,8 +63,8 @@ export interface ObservedPolicy {
   /** Conditions of the current status. */
   readonly previous: readonly Condition[];
   readonly nowMs: number;
-  /** Time of the full read from the database. The sidecar reports may be newer. */
+  /** Time at which the database was read. The sidecar reports may be newer. */
   readonly seenAtMs: number;
-  /** Number of the full read that produced this state (policy-cache.ts). */
+  /** Number of the read that produced this state (policy-cache.ts). */
   readonly pollId: number;
 }

@@ -94,7 +94,7 @@ describe("deletion of an object with a NetworkPolicy", () => {
     expect(without).toEqual({ type: "orphanNetworkPolicy", found: own, pods: [runs] });
   });
 
-  test("NetworkPolicy that the pods own is no longer that of the object", () => {
+  test("NetworkPolicy that pods own no longer belongs to the object", () => {
     const orphaned = { ...own, controllerUid: undefined, isOrphaned: true };
     expect(ownNetworkPolicy(observed({ network: [orphaned] }))).toBeUndefined();
   });
@@ -177,7 +177,7 @@ describe("gates with stale data", () => {
     expect(denied?.message).toContain("rejects all requests");
   });
 
-  test("Stale condition allows starting gates time for their first data", () => {
+  test("Stale condition gives starting gates time to receive their first data", () => {
     const never = { pods: 1, updated: 1, maxStalenessMs: Number.MAX_SAFE_INTEGER };
     const polledAt = (previous: ObservedPolicy["previous"]) =>
       reportPolicy(observed({ stored: aPolicy({ dataPlane: never }), previous }));
@@ -229,7 +229,7 @@ describe("polling of policies", () => {
     expect(pollMs(some, 3600, "Progressing")).toBe(15_000);
   });
 
-  test("enforced policy is polled rarely, and any other policy at its most urgent rate", () => {
+  test("fully enforced policies are polled rarely, and otherwise the most urgent policy sets the rate", () => {
     expect(pollMs({ pods: 3, updated: 3, maxStalenessMs: 10 }, 10)).toBe(15_000);
     const pace = (soonMs: number, ageMs: number) => ({ soonMs, sinceMs: NOW_MS - ageMs });
     expect(pollAfterMs([pace(2000, 0), pace(1000, 0), pace(2000, 90_000)], { nowMs: NOW_MS })).toBe(1000);

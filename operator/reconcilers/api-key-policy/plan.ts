@@ -7,9 +7,9 @@ import { type NetworkAction, networkActions, networkConflict } from "./network.t
 import type { ObservedPolicy } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
-/* Status of a stored policy, and the changes of its NetworkPolicy. Pure. */
+/* Determines the status of a stored policy and the changes to its NetworkPolicy. Pure. */
 
-/** Requeue interval while the operator does not know yet whether a sidecar is stale. */
+/** Requeue interval while the operator cannot tell yet whether a sidecar is stale. */
 const OPEN_MS = 2_000;
 
 /** Returns the status of a policy that is stored as its manifest says, and the actions on its NetworkPolicy. */
@@ -51,8 +51,8 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * Returns the verdict if an older policy selects the same pods: a pod has one gate, and a gate has one policy. The webhook injects a gate
- * for the older one.
+ * Returns the verdict if an older policy selects the same pods: a pod has one gate, a gate enforces one policy, and the webhook injects a
+ * gate for the older one.
  */
 export function podConflict(object: ManifestObject, selected: ObservedPolicy["selected"]): Verdict | undefined {
   if (typeof selected !== "object" || selected.competitor === undefined) return undefined;

@@ -105,7 +105,7 @@ test.each([
     isNew: true,
   },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
-])("PolicyCache recomputes the status only when necessary ($isNew): $name", ({ dataPlane, isNew }) => {
+])("PolicyCache requests a new status only when necessary ($isNew): $name", ({ dataPlane, isNew }) => {
   const { looks } = remembered();
   expect(looks.show(KEY, aPicture({ dataPlane }), 2000)).toBe(isNew);
 });
@@ -129,7 +129,7 @@ describe("a forgotten policy", () => {
     expect(looks.get(object)).toBeUndefined();
   });
 
-  test("PolicyCache entry stays forgotten after a status was computed from it", () => {
+  test("PolicyCache entry that was forgotten does not return when a status is computed from it", () => {
     const { looks, object } = remembered();
     const recalled = looks.get(object);
     looks.forget(KEY);

@@ -18,7 +18,7 @@ import { isOverAdmitted } from "./sidecars.ts";
  * The cache is only an optimization: a lost entry costs a few calls and affects nothing else.
  */
 
-/** Poll result for one policy. */
+/** What a poll returned for one policy. */
 export type Picture = Data<"policies.listStatus">[number];
 
 export interface PolicyReading {
@@ -36,8 +36,8 @@ export interface PolicyCache {
   /** Called before a full read. Returns the unique number of this read. */
   begin(key: ObjectKey): number;
   /**
-   * Stores the result of a full read. A policy that was dropped after the read began is not stored, because the read may have missed the
-   * change.
+   * Stores the result of a full read. Ignores the result if the policy was dropped after the read began, because the read may have missed
+   * the change.
    */
   remember(look: PolicyReading): void;
   forget(key: ObjectKey): void;
@@ -50,7 +50,7 @@ export interface PolicyCache {
   show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
   /**
    * Returns the time of the last report of each gate of a policy, Unix ms, by the name under which the gate reports. If there are too many
-   * gates, only those with the newest reports are included.
+   * gates, includes only those with the newest reports.
    */
   reporters(key: ObjectKey): ReadonlyMap<string, number>;
   /** Removes a policy that was deleted. */
@@ -59,10 +59,13 @@ export interface PolicyCache {
   list(): readonly PolicyReading[];
 }
 
-/** Maximum number of reporting names per policy: twice the number that the API lists, for the current names and as many previous ones. */
+/**
+ * Maximum number of reporting names per policy: twice the number that the API lists, which leaves room for the current names and as many
+ * previous ones.
+ */
 const HEARD_MAX = 2_000;
 
-/** Creates the cache. It calls `onPace` with the pace of each policy that is expected to change. */
+/** Creates the cache. For each policy whose status is expected to change, it calls `onPace` with the pace at which to poll the policy. */
 export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
   // Cached policies in the order of their last full read. Computing a status from the cache does not change the order.
   const readings = new Map<string, Remembered>();
@@ -122,7 +125,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       const name = formatKey(key);
       observe(key, picture?.dataPlane, atMs);
       const look = readings.get(name);
-      // The result of a poll that began before the full read is older than the result of that read.
+      // The full read began after this poll, so its result is newer.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
       if (picture === undefined || !isAsSeen(picture, look.observed)) {
         forget(key);
@@ -143,7 +146,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
   };
 }
 
-/** Returns whether the database still contains the policy and API that a full read found. Pure. */
+/** Returns whether the database still contains the policy and the API that a full read found. Pure. */
 function isAsSeen(picture: Picture, { stored }: ObservedPolicy): boolean {
   if (stored === undefined) return false;
   const { dataPlane: _, onStale: __, ...known } = stored;
@@ -151,7 +154,7 @@ function isAsSeen(picture: Picture, { stored }: ObservedPolicy): boolean {
   return isDeepStrictEqual(now, known);
 }
 
-/** Returns whether two reports result in the same status, which does not show small variations of the lag. Pure. */
+/** Returns whether two reports result in the same status, which hides small variations of the lag. Pure. */
 function isSameToReaders(
   a: DataPlane | undefined,
   b: DataPlane | undefined,

@@ -1,16 +1,16 @@
 export interface Pace {
   readonly soonMs: number;
-  /** Start of the current state; the poll interval grows with the age of this state. */
+  /** Start of the current state. The poll interval grows with the time since then. */
   readonly sinceMs: number;
 }
 
 /** Poll interval while no change is expected. */
 export const REST_MS = 15_000;
 
-/** The poll interval is the age of the state divided by this number: 2 s after one minute, 15 s after 450 s. */
+/** The poll interval is the age of the state divided by this number: for example, 2 s after one minute, and 15 s after 450 s. */
 const POLLS_PER_AGE = 30;
 
-/** Returns the delay until the next poll, which the most urgent policy determines, up to `REST_MS`. Pure. */
+/** Returns the delay until the next poll: that of the most urgent policy, and at most `REST_MS`. Pure. */
 export function pollAfterMs(
   paces: Iterable<Pace | undefined>,
   { nowMs, restMs = REST_MS }: { readonly nowMs: number; readonly restMs?: number },

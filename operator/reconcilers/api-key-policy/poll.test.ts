@@ -92,7 +92,7 @@ test("policy poll reads every page of the list", async () => {
   expect(cursors).toEqual([undefined, "p2", "p3"]);
 });
 
-test("policy poll of a hanging workspace delays no other workspace and has no second request", async () => {
+test("hanging policy poll of a workspace delays no other workspace and is not started again", async () => {
   const hung = Promise.withResolvers<unknown>();
   const { poll, added, asked, policies } = aPoll({
     hangs: () => hung.promise,
@@ -108,7 +108,7 @@ test("policy poll of a hanging workspace delays no other workspace and has no se
   hung.resolve(respond([]));
 });
 
-test("policy poll whose list fails reads each policy in full once instead of every round", async () => {
+test("policy poll whose list fails reads each policy in full once, not in every round", async () => {
   const { poll, added, asked, looks, policies } = aPoll({
     fails: async () => {
       throw new ApiUnavailable("away");

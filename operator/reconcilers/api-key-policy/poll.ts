@@ -15,8 +15,8 @@ import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
  * changed.
  *
  * Workspaces are polled concurrently, so that an unresponsive workspace does not delay the others. While the list of a workspace is
- * unavailable, its policies are fully read: their statuses then state the reason, or the policies work without the list if all other
- * calls succeed.
+ * unavailable, its policies are fully read: their statuses then state the reason, or are correct even without the list if all other calls
+ * succeed.
  */
 
 export interface PolicyPollOptions {
@@ -35,7 +35,7 @@ export interface PolicyPoll extends LeaderWork {
 /** Average interval of full reads, which detect changes that the list does not show, such as an edit of a policy in the database. */
 const FULL_READ_MS = 2_000;
 const FULL_READS_MAX = 8;
-/** Delay before a poll, so that policies that request polling at about the same time share it. */
+/** Delay before a poll, so that policies that need one at about the same time share it. */
 const GATHER_MS = 250;
 const FAILED_MS = 60_000;
 

@@ -74,7 +74,7 @@ async function enforce(
   return "again";
 }
 
-/** Stores the API and the compiled policy, unless another manifest or the pods prevent this. */
+/** Stores the API and the compiled policy, unless another manifest prevents this or another policy selects the same pods. */
 async function store(
   object: ManifestObject,
   { raw, spec, problems }: ParsedSpec<ApiKeyPolicySpec>,
@@ -111,7 +111,7 @@ async function findStored(object: ManifestObject, ctx: Context): Promise<StoredP
 
 /**
  * Deletes the compiled policy. The API that was created for the policy is deleted only if the spec allows this and the API has no keys,
- * because pruning a manifest must not revoke customers' keys.
+ * because removing a manifest must not revoke customers' keys.
  */
 async function cleanUp(object: ManifestObject, parsed: ParsedSpec<ApiKeyPolicySpec>, ctx: Context): Promise<Result> {
   const seen = seenNow(object, ctx);
@@ -133,7 +133,7 @@ async function cleanUp(object: ManifestObject, parsed: ParsedSpec<ApiKeyPolicySp
   return refused === undefined ? released : wait(refused);
 }
 
-/** Returns the state of the cluster, which changes without a change in the database. */
+/** Returns the state of the cluster, which can change while the database does not. */
 const seenNow = (object: ManifestObject, ctx: Context) => ({
   object,
   selected: select(object, ctx),
@@ -150,7 +150,7 @@ function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Co
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
-  // Lists policies only if this policy concerns a pod; otherwise no other policy can select the same pod.
+  // Lists policies only if this policy concerns a pod, because otherwise no other policy can select the same pod.
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
@@ -173,8 +173,8 @@ async function applyToNetwork(
     if (action.type === "deleteNetworkPolicy") await network.remove(action.found);
     else if (action.type === "orphanNetworkPolicy") await network.orphan(action.found, action.pods);
     else {
-      // The desired spec is unchanged, so another writer has changed the NetworkPolicy. An operator that has just started cannot detect such
-      // a change.
+      // This process wrote the same spec before, so another writer has changed the NetworkPolicy. An operator that has just started cannot
+      // detect such a change.
       const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
       await network.apply(object, action, action.found);
       if (!isDrift) return undefined;

@@ -199,7 +199,7 @@ describe("Enforced", () => {
       expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
     });
 
-    test("Enforced condition of a policy without selector names gates without reports by their annotation", () => {
+    test("Enforced condition of a policy without selector finds gates without reports by their pods' annotation", () => {
       const named = ["shop/a", "shop/b"];
       expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(

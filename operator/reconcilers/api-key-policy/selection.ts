@@ -17,7 +17,7 @@ export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
 export interface Selected {
   /** Pods that the policy guards or should guard. */
   readonly own: readonly PodSummary[];
-  /** Pods in any state that have the label of the policy's NetworkPolicy from the webhook. */
+  /** Pods in any state with the label that the webhook sets for the policy's NetworkPolicy. */
   readonly gated: readonly PodSummary[];
   /** Pods that the policy's NetworkPolicy selects. Anyone who may edit a pod can add the label, even if the pod has no gate. */
   readonly labelled: readonly PodSummary[];
@@ -26,13 +26,12 @@ export interface Selected {
   /** Names under which injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
   /**
-   * Sorted names of pods whose gate forwards to another port or by another protocol than `spec.target` names, because they were created
-   * before this field changed.
+   * Sorted names of pods that were created before a change of `spec.target`, so their gate forwards to another port or by another protocol.
    */
   readonly outdated: readonly string[];
   /** Sorted names of pods without a gate. */
   readonly unguarded: readonly string[];
-  /** Number of pods that may start without a gate, because neither they nor their Namespace have the label that requires one. */
+  /** Number of pods that can start without a gate, because neither they nor their Namespace have the label that requires one. */
   readonly unlabelled: number;
   /** Whether the Namespace has the label that requires a gate; `undefined` if unknown. */
   readonly isNamespaceGuarded: boolean | undefined;
@@ -50,9 +49,7 @@ export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSum
 export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
   pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
 
-/**
- * Selects among the pods of the policy's namespace. `policies` are the policies of this namespace; `policies` need not contain `policy`.
- */
+/** Selects among the pods of the policy's namespace. `policies` are the policies of this namespace, with or without `policy` itself. */
 export function selectedBy(
   policy: ManifestObject,
   pods: readonly PodSummary[],
@@ -62,7 +59,7 @@ export function selectedBy(
   const { name, uid } = policy.metadata;
   const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  // Older policy that guards each pod, if any. A pod that names a younger or missing policy has no gate of the current policy.
+  // Older policy that guards a pod, if any. A pod that names a younger or missing policy has no gate of this policy.
   const competitors = running.map((pod) => choosePolicy(pod, older)?.policy);
   const own = running.filter((_, i) => competitors[i] === undefined);
   const isGuarded = (pod: PodSummary) => pod.gate !== undefined && (pod.policy ?? name) === name;
@@ -115,7 +112,7 @@ export function targetPortOf(policy: ManifestObject): string | number | undefine
 function isOutdated({ gate, policy: named }: PodSummary, policy: ManifestObject): boolean {
   const port = targetPortOf(policy);
   if (gate?.guards === undefined || port === undefined) return false;
-  // A manually deployed gate may get its protocol from an argument instead of the environment, and it needs no port names.
+  // A manually deployed gate may get its protocol from an argument instead of the environment, and needs no port names.
   const { protocol = "http1" } = targetOf(policy);
   if (named !== undefined && protocol !== gate.protocol) return true;
   const meant = portIn(gate, port);

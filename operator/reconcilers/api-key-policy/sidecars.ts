@@ -18,8 +18,8 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
 }
 
 /**
- * Returns the condition Stale: whether a sidecar serves data that is older than the active policy allows (`onStale.after`). Returns
- * `undefined` if this is unknown; the status then keeps the last known value, and no second Event is emitted.
+ * Returns the condition Stale, which is True if a sidecar serves data that is older than the active policy allows (`onStale.after`).
+ * Returns `undefined` if this is unknown; the status then keeps its last value, and no Event is emitted again.
  */
 function stale(
   dataPlane: DataPlane | undefined,

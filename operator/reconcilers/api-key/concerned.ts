@@ -4,7 +4,8 @@ import { roleNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
 /**
- * Returns keys that wait for a policy or a role, or may have lost one. Status changes of a policy caused by sidecar reports affect no key.
+ * Returns keys that wait for a policy or a role, or may have lost one. Changes of a policy's status that follow from sidecar reports affect
+ * no key.
  */
 export function apiKeysConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const { kind, before, after } = change;

@@ -22,15 +22,19 @@ import { ownStatus } from "../status.ts";
 
 /*
  * Keeps the Secret of an ApiKey. The API issues, rotates and revokes keys (managed.applyObject); the operator tells it which key the Secret
- * contains, and writes an issued key into the Secret. Each step leaves a state from which the next call, or another operator, continues.
+ * contains, and writes an issued key into the Secret. Each step leaves a state from which the next call, even by another operator, can
+ * continue.
  */
 
 export const apiKeySteps: KindSteps = { reconcile: reconcileApiKey };
 
-/** Requeue interval. The object must be requeued, because no notification reports changes to permissions or to Secrets of other owners. */
+/**
+ * Requeue interval. The object must be requeued, because nothing notifies the operator when permissions, or Secrets of other owners,
+ * change.
+ */
 const SECRET_REQUEUE_MS = 30_000;
 
-/** Maximum number of calls: one that issues a key, one that brings it into use, and one more if another operator is active. */
+/** Maximum number of calls: one issues a key, one brings it into use, and one more is needed if another operator is active. */
 const CALLS_MAX = 4;
 
 async function reconcileApiKey(object: ManifestObject, ctx: Context, ownership: Ownership): Promise<Result | "again"> {
@@ -53,7 +57,7 @@ async function reconcileApiKey(object: ManifestObject, ctx: Context, ownership: 
     const unusable = verdictOfSecret(secret, spec, object);
     if (unusable !== undefined) return held(unusable);
     const keyId = secret.state === "ours" ? secret.keyId : undefined;
-    // Without a key in the Secret, one is certainly issued, so the check that it can be written comes first.
+    // If the Secret contains no key, one will certainly be issued, so the first step checks that the Secret can be written.
     const refused = keyId === undefined ? await writable(object, spec, secret, ctx) : undefined;
     if (refused !== undefined) return held(refused);
     const state = { ...(keyId === undefined ? {} : { keyId }), mayIssue: keyId === undefined };
@@ -98,7 +102,10 @@ function settled(spec: ApiKeySpec, { ids, key }: Applied): Result {
 
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
-/** Calls the API, and again with the manifest that manages the API if that one allows the reference. */
+/**
+ * Calls the API. If the API refuses the reference, calls it again on behalf of the manifest that manages the referenced API, if that
+ * manifest allows the reference.
+ */
 async function applyKey(
   object: ManifestObject,
   ctx: Context,
@@ -114,7 +121,7 @@ async function applyKey(
   const result = await apply(foreign);
   if (result === "moved" || result.verdict === undefined || result.refusal.kind !== "reference_not_allowed")
     return result;
-  // The API may belong to the policy of another namespace: the spec names it by id, or the policy uses the API of another one.
+  // The API may belong to a policy of another namespace: the spec may name it by id, or the policy may use the API of another policy.
   const { data } =
     policy === undefined ? {} : await ctx.api.call("policies.getPolicy", { manager: managerOf(ctx, policy) });
   const apiId = apiRefIdIn(object) ?? data?.apiId;
@@ -159,7 +166,7 @@ function verdictOfSecret(
   );
 }
 
-/** Returns the verdict if a key cannot be written to the Secret, so that no key is issued in vain. */
+/** Returns the verdict if a key cannot be written to the Secret. Checked before a key is issued, so that none is issued in vain. */
 async function writable(
   object: ManifestObject,
   { secretRef: { name, key: member } }: ApiKeySpec,
@@ -170,7 +177,7 @@ async function writable(
   return refused === undefined ? undefined : verdictOnWrite(refused, object);
 }
 
-/** Writes an issued key into the Secret. Its text exists only here and in the response. */
+/** Writes an issued key into the Secret. The text of the key exists only here and in the response. */
 async function writeSecret(
   object: ManifestObject,
   { secretRef: { name, key: member } }: ApiKeySpec,
@@ -208,13 +215,13 @@ const missingRights = (namespace: string, why: string): Verdict =>
 const requeueOf = ({ reason }: Verdict): number =>
   reason === "SecretNotOwned" || reason === "Forbidden" ? SECRET_REQUEUE_MS : CONFLICT_REQUEUE_MS;
 
-/** Revokes all keys, including replaced ones within their overlap, and then removes the Secret. */
+/** Revokes all keys, including replaced keys whose overlap has not ended, and then removes the Secret. */
 async function cleanUp(object: ManifestObject, parsed: ParsedSpec<ApiKeySpec>, ctx: Context): Promise<Result> {
   const verdict = await deleteManifest(object, ctx, undefined);
   if (verdict !== undefined) return { ...blocked(verdict, ownStatus(object)), requeueAfterMs: CONFLICT_REQUEUE_MS };
   const { secrets } = ctx.source;
   const name = secretNameIn(object);
-  // Kubernetes removes the Secret by its owner reference, so the operator then needs no permission on Secrets.
+  // The Secret's owner reference makes Kubernetes remove it, so the operator needs no permission on Secrets here.
   if (name === undefined || secrets.areCollected || parsed.spec === undefined) return released;
   const found = await secrets.find(object, name);
   if (found.state === "ours") await secrets.remove(object, name);

@@ -25,7 +25,7 @@ export interface DigestPollOptions {
   readonly log: Logger;
 }
 
-/** Maximum interval of polls, within which drift is detected. */
+/** Maximum interval of polls, and so the time within which drift is detected. */
 const POLL_MS = 60_000;
 
 export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWork {
@@ -33,7 +33,7 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWor
   const asking = createSideBySide<ApiClient>();
   /** API clients whose last poll failed. A series of failures is logged once, until the next success. */
   const failing = new Set<ApiClient>();
-  // Polls at least twice per resync period, so that an object whose resync is due was checked shortly before.
+  // Polls at least twice per resync period, so that an object was checked shortly before its resync is due.
   const pollMs = Math.min(POLL_MS, ctx.resyncMs / 2);
   let isPaused = true;
 

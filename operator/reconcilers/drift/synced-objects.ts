@@ -37,7 +37,7 @@ export interface Settled {
 export interface SyncedObjects {
   /** Called before an object is read from the database. Returns the unique number of this read. */
   begin(object: ManifestObject): number;
-  /** Caches a synced object, unless it was dropped after the read began, because the read may have missed the change. */
+  /** Caches a synced object. Ignores it if it was dropped after the read began, because the read may have missed the change. */
   settle(synced: Settled, look: number): void;
   forget(kind: Kind, key: ObjectKey): void;
   /** Returns the cached entry of an object; `undefined` if the object must be read from the database. */
@@ -45,15 +45,15 @@ export interface SyncedObjects {
   /** Returns the synced objects of a kind. */
   list(kind: DigestedKind): readonly Settled[];
   /**
-   * Applies a list that was requested at `atMs`, when the object was synced, and returns whether the object must be reconciled. `digest` is
+   * Compares a synced object with a list that was requested at `atMs`, and returns whether the object must be reconciled. `digest` is
    * `undefined` if the list does not contain the object.
    */
   show(synced: Settled, digest: string | undefined, atMs: number): boolean;
 }
 
 /**
- * Number of resync periods after which an object is read again, in case a digest misses a change: three to six hours at the usual resync
- * period.
+ * Number of resync periods after which an object is read even if its digest is unchanged, in case the digest misses a change: three to six
+ * hours at the usual resync period.
  */
 const PERIODS = 72;
 
