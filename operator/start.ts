@@ -46,7 +46,7 @@ export interface OperatorConfig {
         readonly kubeconfig?: string;
         /** Namespaces to watch. Default: all. */
         readonly namespaces?: readonly string[];
-        /** Environment of the process. In a pod, it contains the API server's address; kubeconfig plugins inherit it. */
+        /** Environment of the process. In a pod, it contains the address of the API server. Kubeconfig plugins inherit it. */
         readonly env?: Environment;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
@@ -58,14 +58,14 @@ export interface OperatorConfig {
   /** File that assigns namespaces to workspaces and grants names. */
   readonly tenancyFile?: string;
   /**
-   * Name of this cluster or directory, unique among all that share the api-server, and part of each object's manager. Default: the UID of
+   * Name of this cluster or directory, unique among all that share the api-server. It is part of each object's manager. Default: the UID of
    * `kube-system`, or `default` for a directory.
    */
   readonly cluster?: string;
   readonly logger: Logger;
   /** Address for probes and metrics; port 0 selects a free port. Default: no admin server. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Lease by which the replica that reconciles is elected. Default: every replica reconciles. Kubernetes only. */
+  /** Lease that elects the replica that reconciles. Default: every replica reconciles. Kubernetes only. */
   readonly lease?: {
     readonly name: string;
     /** Namespace of the Lease. Default: the namespace of the kubeconfig's context or of the pod. */
@@ -107,7 +107,7 @@ export interface Operator {
 
 const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
-/** Delay by which changes of pods and NetworkPolicies are collected before the affected policies are reconciled. */
+/** Delay during which changes of pods and NetworkPolicies are collected, before the affected policies are reconciled. */
 const PODS_MS = 500;
 
 /** Starts to watch and reconcile. Throws if the source cannot be opened. */
@@ -169,7 +169,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const networkPolicies = watch(NETWORK_POLICIES, ([version]) => touchPolicies(version?.namespace));
   const network = client && networkPolicies && openOwnNetworkPolicies(client, networkPolicies);
   const services = watch(SERVICES, ([version]) => touchPolicies(version?.namespace));
-  // Without the webhook, the label has no effect, and the operator may lack permission to read Namespaces.
+  // Without the webhook, the label has no effect, and the operator may have no permission to read Namespaces.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
     const labels = namespaces?.labelsOf(namespace);
@@ -258,7 +258,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     }
   };
 
-  /** Returns whether two namespaces are in one workspace. A change in one workspace affects no object of another workspace. */
+  /** Returns whether two namespaces are in one workspace; a change affects only objects of its own workspace. */
   const areTogether = (one: string, other: string): boolean =>
     one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
@@ -274,8 +274,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
-  // Starts the admin server first, because it must respond to probes before the first list, which waits while the Kubernetes API is
-  // unreachable.
+  // Starts the admin server first, because it must respond to probes while the first list waits for an unreachable Kubernetes API.
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
@@ -283,7 +282,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {
-    // Lists the Namespaces first, so that no object is assigned to a wrong workspace.
+    // Lists the Namespaces first, so that no object is assigned to the wrong workspace.
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
@@ -305,7 +304,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await Promise.all([admin?.close(), webhook?.close()]);
-      // Lets running reconciles complete, but an unresponsive API must not delay the exit.
+      // Waits for running reconciles, but only for a limited time, because an unresponsive API must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await closeWorkers();
       clearTimeout(late);
@@ -322,7 +321,7 @@ function beginTerm(fence: number | undefined, stop: AbortSignal): Term & { reado
   return { fence, signal: AbortSignal.any([ended.signal, stop]), end: () => ended.abort() };
 }
 
-/** State before the first term, in which nothing is called. */
+/** State before the first term, during which nothing is called. */
 const NO_TERM = { fence: undefined, signal: AbortSignal.abort(), end: () => undefined };
 
 interface Terms {
@@ -344,7 +343,7 @@ interface OpenSource {
   /** Namespaces to watch; `undefined` for all. */
   readonly watchedNamespaces: readonly string[] | undefined;
   readonly watchStates: () => readonly WatchState[];
-  /** Starts the webhook; `undefined` if none is configured, or for a source that cannot call one. */
+  /** Starts the webhook; `undefined` if none is configured, or if the source cannot call one. */
   readonly serveWebhook: ((deps: Omit<WebhookDeps, "client" | "namespace" | "controllerClass">) => Webhook) | undefined;
   /** Closes the source, and the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;

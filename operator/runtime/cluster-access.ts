@@ -1,4 +1,4 @@
-/** Address and credentials of a Kubernetes API, from a pod (`pod-access.ts`) or a kubeconfig (`kubeconfig.ts`). */
+/** Address and credentials of a Kubernetes API, either from a pod (`pod-access.ts`) or from a kubeconfig (`kubeconfig.ts`). */
 export interface ClusterAccess {
   /** URL of the API server: `https://host:port` with an optional path, without a trailing slash. */
   readonly server: string;
@@ -9,7 +9,7 @@ export interface ClusterAccess {
    * caches them.
    */
   signIn(): Promise<SignIn>;
-  /** Called if the server rejects the current credentials, so that the next `signIn` reads or requests new ones. */
+  /** Called if the server rejects the current credentials, so that the next `signIn` reads them again or requests new ones. */
   forget(): void;
 }
 
@@ -27,7 +27,7 @@ export interface TlsSettings {
   readonly rejectUnauthorized?: false | undefined;
 }
 
-/** Environment variables. Only `cli/` reads the environment of the process. */
+/** Environment variables. The code in `cli/` is the only one that reads the environment of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Cluster {

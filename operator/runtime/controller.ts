@@ -8,7 +8,7 @@ export interface ControllerOptions {
   /** Name of the kind, for logs and metrics. */
   readonly name: string;
   readonly reconcile: (key: ObjectKey) => Promise<WorkResult>;
-  /** Time after which every object is reconciled again, even without an event, minus up to 10 % jitter. */
+  /** Interval at which every object is reconciled even without an event, minus up to 10 % jitter. */
   readonly resyncMs: number;
   readonly concurrency?: number;
   readonly log: Logger;
@@ -19,7 +19,7 @@ export interface ControllerOptions {
 
 export interface ReconcileOutcome {
   readonly name: string;
-  /** Result of the reconcile; after `error`, the object is retried. */
+  /** Result of the reconcile; an object with an `error` is retried. */
   readonly result: "success" | "error";
   readonly durationMs: number;
 }
@@ -32,7 +32,10 @@ export interface Controller extends LeaderWork {
 export const CONCURRENCY = 4;
 const RETRY = { firstMs: 250, maxMs: 60_000, random: Math.random };
 
-/** Starts a controller, which runs `reconcile` for added keys: level-triggered, with one worker per key, backoff and periodic resync. */
+/**
+ * Starts a controller, which runs `reconcile` for added keys. It is level-triggered, with at most one worker per key, backoff and periodic
+ * resync.
+ */
 export function startController(options: ControllerOptions): Controller {
   const { name, reconcile, resyncMs, concurrency = CONCURRENCY, log, observe, observeWait } = options;
   const work = async (text: string): Promise<WorkResult> => {
@@ -77,9 +80,8 @@ const LOG_EVERY_MS = 60_000;
 const MESSAGES_MAX = 100;
 
 /**
- * Returns a function that determines whether a failure with this message is logged: the first failure is logged, and then one failure per
- * minute, with the number of suppressed ones. A failure that affects every object, such as a rejected root key, would otherwise flood the
- * log.
+ * Returns a function that decides whether a failure with this message is logged: the first one is, and later ones at most once a minute,
+ * with the number of suppressed ones. A failure that affects every object, such as a rejected root key, would otherwise flood the log.
  */
 function createLogThrottle(): (message: string) => number | undefined {
   const logged = new Map<string, { atMs: number; suppressed: number }>();

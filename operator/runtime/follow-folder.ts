@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 
-/** Interval of reads without an event, because events of a mounted Secret or ConfigMap can be lost when its folder is replaced. */
+/** Interval of reads without an event, because events can be lost when the folder of a mounted Secret or ConfigMap is replaced. */
 const RESCAN_MS = 5_000;
 /** Delay after the first event of a change, so that several writes cause one read. */
 const DEBOUNCE_MS = 20;
@@ -12,8 +12,8 @@ export interface Following {
 }
 
 /**
- * Calls `read` immediately, after each event of the folder, and every 5 s, one call at a time. Throws the error of the first call; later
- * failures are logged and retried.
+ * Calls `read` immediately, then after each event of the folder and every 5 s. Calls never overlap. Throws the error of the first call;
+ * later failures are logged and retried.
  */
 export async function followFolder(
   { dir, log }: { readonly dir: string; readonly log: Logger },
@@ -39,8 +39,8 @@ export async function followFolder(
   };
 
   /**
-   * Runs an attempt. Returns the text of its error, or `undefined` if it succeeds, and logs an error only if the previous attempt had
-   * another one.
+   * Runs an attempt. Returns the text of its error, or `undefined` if it succeeds. Logs an error only if it differs from that of the
+   * previous attempt.
    */
   async function failureOf(attempt: () => Promise<void>): Promise<string | undefined> {
     try {

@@ -22,8 +22,8 @@ export interface FollowOptions<Seen> extends FollowedKind<Seen> {
   /** Namespaces to watch. Default: all. */
   readonly namespaces: readonly string[] | undefined;
   /**
-   * Called with the old and new version of each object that was added, removed, or changed in its cached fields; also called once with an
-   * empty array after the first complete list.
+   * Called with the old and new version of each object that was added, removed, or changed in its cached fields. After the first complete
+   * list, also called once with an empty array.
    */
   readonly onChange: (versions: readonly Seen[]) => void;
   readonly log: Logger;
@@ -56,7 +56,7 @@ export function followObjects<Seen extends Named>(options: FollowOptions<Seen>):
       const seen = byNamespace.get(is.namespace) ?? new Map<string, Seen>();
       byNamespace.set(is.namespace, seen.set(is.name, is));
     } else if (was !== undefined) forget(was);
-    // Ignores a change that affects only fields that are not cached, as most changes do.
+    // Ignores a change of fields that are not cached. Most changes are of this kind.
     if (JSON.stringify(was) === JSON.stringify(is)) return;
     options.onChange([was, is].filter((version) => version !== undefined));
   };

@@ -57,10 +57,10 @@ export interface KubeRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Content type, which determines how the server merges the body of a PATCH. */
+  /** Content type of the body. For a PATCH, it determines how the server merges the body. */
   readonly contentType?: "application/json" | "application/merge-patch+json" | "application/apply-patch+yaml";
   readonly signal?: AbortSignal;
-  /** Maximum time until the response. Default: 30 s. */
+  /** Maximum time to wait for the response. Default: 30 s. */
   readonly deadlineMs?: number;
 }
 
@@ -92,7 +92,7 @@ export interface KubeClient {
 
 const REQUEST_MS = 30_000;
 /**
- * Delay of the abort signal, so that undici's own timeouts fire first. The signal is necessary because it also limits the wait for a
+ * Delay of the abort signal, so that undici's own timeouts fire first. The signal is still necessary, because it also limits the wait for a
  * connection.
  */
 const LATE_MS = 500;
@@ -106,7 +106,7 @@ export interface OpenKubeClient extends KubeClient {
 export interface KubeExchange {
   readonly method: KubeRequest["method"] | "WATCH";
   readonly resource: string;
-  /** Status of the response; `undefined` if there was no response. */
+  /** Status of the response; `undefined` if none arrived. */
   readonly status: number | undefined;
   readonly durationMs: number;
 }
@@ -132,7 +132,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
     return toKubeError(status, text);
   };
 
-  /** Sends the request and reports its outcome, unless the caller aborted it. */
+  /** Sends the request. Reports its outcome, unless the caller aborted it. */
   const exchange = async (
     { method, path, signal }: Pick<KubeExchange, "method"> & { readonly path: string; readonly signal?: AbortSignal },
     ask: () => Promise<Dispatcher.ResponseData>,
@@ -168,7 +168,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
           },
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-          // Timeouts by which undici detects a dead connection, and then opens another one.
+          // Timeouts with which undici detects a dead connection and opens another one.
           headersTimeout: deadlineMs,
           bodyTimeout: deadlineMs,
         }),
@@ -193,7 +193,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
-      // readline does not forward an error of its input, so a broken watch would seem to end normally.
+      // readline does not forward errors of its input. Without this listener, a broken watch would seem to end normally.
       let broken: Error | undefined;
       response.body.once("error", (error: Error) => {
         broken = error;
@@ -216,7 +216,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
 const METADATA_ACCEPTED = { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" };
 const ACCEPTED = { accept: "application/json", "user-agent": "postern-operator" };
 
-/** Returns whether an error means that a watch was silent. This is normal, and the watch is reopened without a warning. */
+/** Returns whether an error means that a watch was silent for too long. This is normal, and the watch is reopened without a warning. */
 export const isSilence = (error: unknown): boolean => error instanceof errors.BodyTimeoutError;
 
 function toKubeError(status: number, text: string): KubeError {

@@ -4,24 +4,24 @@ import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import type { TlsSettings } from "./cluster-access.ts";
 
 /*
- * Pools connections to the Kubernetes API. Requests and watches use separate connections, so that unread or numerous watches never delay a
- * request, especially the renewal of a Lease. Over HTTP/2, all requests share one connection and all watches another. Over HTTP/1.1 (behind
- * a proxy), requests share four connections, and each watch has a connection of its own.
+ * Pools connections to the Kubernetes API. Requests and watches use separate connections, so that watches, even if they are numerous or
+ * unread, never delay a request, especially the renewal of a Lease. Over HTTP/2, all requests share one connection, and all watches share
+ * another. Over HTTP/1.1 (behind a proxy), requests share four connections, and each watch has a connection of its own.
  */
 
 const REQUEST_CONNECTIONS = 4;
 /**
- * Maximum idle time of a connection. An idle operator sends few requests, and with undici's default of 4 s each of them would need a new
- * connection.
+ * Maximum idle time of a connection. An idle operator sends few requests, and each of them would need a new connection with undici's
+ * default of 4 s.
  */
 const IDLE_MS = 60_000;
 /** TCP keepalive as in client-go: cloud load balancers drop connections that are idle for a minute. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 /**
- * Diagnostics channel by which each stream gets an extra error listener. undici removes its listeners from the stream of an aborted
- * request. If the session ends before Node releases the stream, the stream emits the session's error, and an unhandled error would end the
- * process.
+ * Diagnostics channel through which each stream gets an additional error listener. undici removes its own listeners when a request is
+ * aborted. If the session ends before Node releases the stream, the stream emits the session's error, and an error without a listener would
+ * end the process.
  */
 const STREAM_CREATED = "http2.client.stream.created";
 const listenToErrors = (message: unknown): void => {
@@ -52,7 +52,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
       : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   };
 
-  /** New requests use new connections after a certificate was replaced. Requests in flight complete on their old connections. */
+  /** After a certificate was replaced, new requests use new connections, and requests in flight complete on their old ones. */
   const openFor = (tls: TlsSettings): Open => {
     const text = JSON.stringify(tls);
     if (current?.tls === text) return current;
@@ -73,6 +73,6 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
   };
 }
 
-/** `tls.connect` treats an `undefined` option differently from an omitted one. */
+/** Omits `undefined` options, because `tls.connect` treats them differently from omitted ones. */
 const defined = (tls: TlsSettings) =>
   Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));

@@ -72,7 +72,7 @@ test("kubeconfig current context selects cluster, user and namespace", async () 
   });
 });
 
-test("kubeconfig without namespace uses default, and without user has no credentials", async () => {
+test("kubeconfig without namespace uses `default`, and one without user has no credentials", async () => {
   const { access, namespace } = await open({ user: null });
   expect(namespace).toBe("default");
   expect((await access.signIn()).headers).toEqual({});
@@ -179,7 +179,7 @@ test.each([
   await expect(failing).rejects.not.toThrow(/secret/);
 });
 
-test("missing exec plugin error contains the install hint", async () => {
+test("error for a missing exec plugin contains the install hint", async () => {
   const exec = { apiVersion: "v1", command: "no-such-plugin-here", installHint: "Install it from the cloud." };
   await expect(signedIn({ user: { exec } })).rejects.toThrow(/ENOENT.*Install it from the cloud/);
 });

@@ -5,7 +5,7 @@ import * as z from "zod";
 import type { Cluster, Environment, SignIn, TlsSettings } from "./cluster-access.ts";
 import { ExecPlugin, type IssuedCredential, runExecPlugin } from "./exec-plugin.ts";
 
-/* Fields of a kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1) that define access to a cluster. */
+/* Fields of a kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1) that determine how to reach a cluster. */
 
 const ClusterEntry = z.object({
   server: z.string(),
@@ -43,11 +43,11 @@ const Kubeconfig = z.object({
   users: named("user", UserEntry.nullish()),
 });
 
-/** Time after which files are read again, because their certificates and tokens are replaced while the operator runs. */
+/** Age at which files are read again, because their certificates and tokens are replaced while the operator runs. */
 const KEPT_MS = 60_000;
 
 /**
- * Reads the current context of a kubeconfig file. Throws if the file does not define access to a cluster, or uses an unsupported method.
+ * Reads the current context of a kubeconfig file. Throws if the context names no cluster, or uses an unsupported method of authentication.
  * Plugins inherit `env`.
  */
 export async function readKubeconfig(path: string, env: Environment): Promise<Cluster> {
@@ -95,7 +95,7 @@ export async function readKubeconfig(path: string, env: Environment): Promise<Cl
       proxyUrl: cluster["proxy-url"],
       signIn: async () => {
         if (known !== undefined && Date.now() < known.expiresAtMs) return known.signIn;
-        // Concurrent requests share one run of a plugin, because a plugin may take a second and open a browser.
+        // Concurrent requests share one run of a plugin, because a plugin can take a second and may open a browser.
         reading ??= read().finally(() => {
           reading = undefined;
         });
@@ -123,7 +123,7 @@ function headersOf({ username, password, as }: UserEntry, token: string | undefi
   };
 }
 
-/** Returns the expiry of a credential. A credential without an expiry is cached until the server rejects it. */
+/** Returns the expiry of a credential. A credential without one is cached until the server rejects it. */
 function expiryOf(issued: IssuedCredential | undefined): number {
   if (issued === undefined) return Date.now() + KEPT_MS;
   return issued.expirationTimestamp === undefined
@@ -131,5 +131,5 @@ function expiryOf(issued: IssuedCredential | undefined): number {
     : Date.parse(issued.expirationTimestamp) - EARLY_MS;
 }
 
-/** Time before their expiry at which credentials are replaced, because a request takes time. */
+/** Credentials are replaced this long before they expire, because a request takes time. */
 const EARLY_MS = 30_000;

@@ -190,7 +190,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started"]);
   });
 
-  test("renewed term has a higher fencing number, and a term of another replica a higher one still", async () => {
+  test("term after `renew` has a higher fencing number, and the next term of another replica an even higher one", async () => {
     const api = new LeaseApi();
     api.put({ ...specOf("former"), holderIdentity: "" });
     const { election, told, fences } = await aLeader(api);
@@ -226,7 +226,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("leader term starts when the renewal is sent, not when it returns", async () => {
+  test("leader term counts from the sending of its renewal, not from the response", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
     const respond = await api.holdRenewal();
@@ -239,7 +239,7 @@ describe("a leader", () => {
     await waitFor("it to follow", () => !election.leading);
   });
 
-  test("leader steps down when a renewal returns after the end of its term", async () => {
+  test("leader steps down when the response to a renewal arrives after the end of its term", async () => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
     const respond = await api.holdRenewal();
@@ -291,7 +291,7 @@ test("closing follower does not change the Lease of the leader", async () => {
   expect(told).toEqual([]);
 });
 
-test("leader that checks the clock every 2 s stops before another leader starts", () => {
+test("leader that checks its term only every 2 s stops before another leader starts", () => {
   const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
   expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
   expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });

@@ -21,7 +21,7 @@ export interface LeaderOptions {
   readonly client: Pick<KubeClient, "send">;
   readonly namespace: string;
   readonly name: string;
-  /** Identity of this process, such as the name of its pod; unique to each process. */
+  /** Identity of this process, such as the name of its pod. It must be unique to the process. */
   readonly identity: string;
   /** Called with the fencing number of the term, which is higher than that of every earlier term. */
   readonly onStarted: (fence: number) => void;
@@ -34,9 +34,9 @@ export interface LeaderOptions {
 
 export interface LeaderElection {
   readonly leading: boolean;
-  /** Reason why no replica can be elected; `undefined` while the Lease can be read and written. */
+  /** Reason why no replica can become leader; `undefined` while the Lease can be read and written. */
   readonly problem: string | undefined;
-  /** Ends the term and begins another one, with a higher fencing number, unless another replica takes the Lease. */
+  /** Ends the current term and begins another one with a higher fencing number, unless another replica takes the Lease first. */
   renew(): void;
   close(): Promise<void>;
 }
@@ -74,13 +74,12 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Deadline of a request. It allows two more attempts within a term, because the first attempt may do no more than detect a dead
-  // connection.
+  // Deadline of a request. A term has room for three attempts, because the first one may only detect a dead connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
   /**
-   * Begins or extends the term. `sentAt` is the time at which the renewal was sent: other replicas measure from its arrival, which may be
+   * Begins or extends the term. `sentAt` is the time at which the renewal was sent. Other replicas count from its arrival, which may be
    * long before the response.
    */
   const lead = (sentAt: number, { spec }: Lease) => {
@@ -106,7 +105,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      // Keeps the labels and annotations of the installer, which uses them to remove the Lease.
+      // Keeps labels and annotations that the installer has set, because it needs them to remove the Lease.
       metadata: { ...previous?.metadata, name, namespace },
       spec: {
         holderIdentity: holder,
@@ -150,7 +149,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     try {
       lead(sentAt, await write(lease, identity, stop.signal));
     } catch (error) {
-      // Another replica has taken the Lease first; the next round reads the identity of that replica.
+      // Another replica has taken the Lease first. The next round reads which one.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -172,7 +171,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     }
   }
 
-  // Checks the term with a timer, because a request without a response must not extend it.
+  // Checks the end of the term with a timer, because a request without a response must not extend the term.
   const guard = setInterval(() => {
     if (isOver()) follow();
   }, timing.renewMs);
@@ -185,7 +184,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     get problem() {
       if (failing === undefined) return undefined;
       const { error, since } = failing;
-      // Retries temporary failures; a missing permission or namespace is permanent.
+      // Temporary failures are retried, so they are reported only after one Lease duration. A missing permission or namespace is permanent.
       const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
@@ -198,7 +197,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // Releases the Lease as a follower too: the last attempt may have succeeded although its response was lost.
+      // Releases the Lease even as a follower, because the last attempt to take it may have succeeded although its response was lost.
       await release().catch((error: unknown) =>
         log.warn({ lease: name, err: error }, "lease cannot be released; the next leader waits until it expires"),
       );
@@ -206,7 +205,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   };
 
   async function release(): Promise<void> {
-    // Limits the release, because an unresponsive cluster must not delay the exit; the Lease then expires.
+    // Limits the time for the release, because an unresponsive cluster must not delay the exit. The Lease then expires by itself.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
@@ -214,8 +213,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 }
 
 /**
- * Returns the transitions with which a new Lease begins: the minutes since 1970. A Lease that was deleted and created again thereby counts
- * on from a higher number, unless the leader changed more than once a minute.
+ * Returns the initial `leaseTransitions` of a new Lease: the minutes since 1970. If a Lease is deleted and created again, its numbers thus
+ * continue above the earlier ones, unless the leader changed more than once a minute.
  */
 const minutes = (): number => Math.floor(Date.now() / 60_000);
 

@@ -127,7 +127,7 @@ test.each([
   expect(watching.list()).toHaveLength(2);
 });
 
-test("list-watch never lets an older event undo a local write or delete a new object", async () => {
+test("list-watch ignores older events that would undo a local write or delete a new object", async () => {
   const { watching, changes, until } = await follow([
     list(5, [object("a", 1), object("b", 2, "new")]),
     { watch: [event("MODIFIED", object("a", 6)), event("DELETED", object("b", 7, "old"))] },

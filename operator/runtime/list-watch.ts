@@ -23,7 +23,7 @@ export interface ListWatchOptions {
   /** Field selector of the objects, such as `metadata.name=NAME`. */
   readonly fieldSelector?: string;
   readonly onChange: (change: Change) => void;
-  /** Returns an object with only the fields to cache, at least name, uid and resource version. Default: the complete object. */
+  /** Returns an object with only the fields to cache, which include name, uid and resource version. Default: the complete object. */
   readonly trim?: (object: KubeObject) => KubeObject;
   readonly log: Logger;
   readonly silenceMs?: number;
@@ -79,7 +79,7 @@ export function startListWatch({
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // A deletion event may arrive when the name already belongs to a newer object.
+    // When a deletion event arrives, the name may already belong to a newer object.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });
@@ -100,7 +100,7 @@ export function startListWatch({
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
-    // Sets the version only after the last page, because a list that fails between two pages must restart.
+    // Sets the version only after the last page, because a list that fails between two pages must start again.
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
@@ -137,14 +137,14 @@ export function startListWatch({
       } catch (error) {
         if (stop.signal.aborted) return;
         if (isKubeError(error, 410)) resourceVersion = "";
-        // A failure after a watch that worked for a while starts a new series of failures.
+        // The watch worked for a while, so its failure starts a new series of failures.
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
         if (!isSilence(error)) {
           report.failed(error);
           log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
-      // Waits even after a watch that ended normally, because a server might close every watch immediately.
+      // Waits even if the watch ended normally, because a server could close every watch immediately.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -166,14 +166,14 @@ export function startListWatch({
 }
 
 /**
- * Returns whether an object is newer than another. Resource versions of one collection are increasing decimal numbers (KEP-5504), which may
- * exceed the precision of a double.
+ * Returns whether one object is newer than another. Resource versions within a collection are increasing decimal numbers (KEP-5504), which
+ * may exceed the precision of a double.
  */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
 }
 
-/** Converts the Status object that an ERROR event contains in place of a resource. */
+/** Converts the Status object in an ERROR event, which has the place of the resource. */
 function toError(status: object): KubeError {
   const { code = 500, reason = "", message = "" } = status as { code?: number; reason?: string; message?: string };
   return new KubeError(code, reason, message);

@@ -1,4 +1,4 @@
-/** Namespace and name of an object, which together with its kind identify it during its lifetime. */
+/** Namespace and name of an object. Together with its kind, they identify the object during its lifetime. */
 export interface ObjectKey {
   readonly namespace: string;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface CollectedKeys {
   close(): void;
 }
 
-/** Debounces keys: passes each key once, `afterMs` after the first call of a series. */
+/** Debounces keys: passes on each key once, `afterMs` after the first call of a series. */
 export function collectKeys(afterMs: number, pass: (key: ObjectKey) => void): CollectedKeys {
   const keys = new Map<string, ObjectKey>();
   let timer: NodeJS.Timeout | undefined;

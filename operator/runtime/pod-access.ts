@@ -8,10 +8,7 @@ const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 /** Interval at which the token is read again, as in client-go. The kubelet replaces the token before it expires. */
 const KEPT_MS = 60_000;
 
-/**
- * Returns the address of the Kubernetes API server, and credentials that are those of this process's pod. Throws if the process does not run
- * in a pod.
- */
+/** Returns the address of the Kubernetes API server and the credentials of the pod in which this process runs. Throws outside of a pod. */
 export async function podAccess(env: Environment, mount = MOUNT): Promise<Cluster> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   if (host === undefined || host === "") {

@@ -17,12 +17,12 @@ import { parseKey } from "./object-key.ts";
  */
 
 export interface WorkResult {
-  /** Delay until the key is processed again; `undefined` if the key is processed only after it is added again. */
+  /** Delay until the key is processed again; if `undefined`, the key is processed again only after it has been added again. */
   readonly requeueAfterMs?: number | undefined;
 }
 
 export interface QueueOptions {
-  /** Processes a key. An exception causes a retry with backoff. */
+  /** Processes a key. If it throws, the key is retried with backoff. */
   readonly work: (key: string) => Promise<WorkResult>;
   readonly concurrency: number;
   readonly backoff: Backoff;
@@ -40,7 +40,7 @@ export interface WorkQueue {
   resume(): void;
   /** Number of keys that are ready or running, excluding keys that wait for a delay. */
   readonly depth: number;
-  /** Starts no further work, and resolves when running work has ended. */
+  /** Starts no more work, and resolves when running work has ended. */
   close(): Promise<void>;
 }
 
@@ -143,7 +143,7 @@ export function createQueue(options: QueueOptions): WorkQueue {
   };
 }
 
-/** Creates a collection of ready keys. `take` alternates between namespaces, and removes the oldest key of a namespace. */
+/** Creates a collection of ready keys. `take` alternates between namespaces, and takes the oldest key of a namespace first. */
 function createReadyKeys() {
   /** Time at which each key became ready, by namespace. `take` continues with the first namespace. */
   const namespaces = new Map<string, Map<string, number>>();

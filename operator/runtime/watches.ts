@@ -33,10 +33,10 @@ export interface WatchState extends ResourcePath {
 
 /** Receives reports about one watch. */
 export interface WatchReport {
-  /** Reports that the watch has missed no change so far. */
+  /** Reports that the watch is working and has missed no change so far. */
   alive(): void;
   failed(error: unknown): void;
-  /** Removes the state of a watch that its owner has closed. */
+  /** Removes the state of a watch that was closed intentionally. */
   end(): void;
 }
 

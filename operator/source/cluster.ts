@@ -15,11 +15,11 @@ import { podAccess } from "../runtime/pod-access.ts";
 
 export interface OpenCluster {
   readonly client: OpenKubeClient;
-  /** Namespace of the kubeconfig's context, or of the pod in which this process runs. */
+  /** Namespace of the kubeconfig's context, or of the pod that runs this process. */
   readonly namespace: string;
 }
 
-/** Opens a cluster with a kubeconfig file. Default: the credentials of the pod that runs this process. */
+/** Connects to a cluster with a kubeconfig file, or without one with the credentials of the pod that runs this process. */
 export async function openCluster(
   kubeconfig: string | undefined,
   env: Environment,
@@ -34,7 +34,7 @@ const PATH = "/api/v1/namespaces/kube-system";
 
 /**
  * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits while the API server does not
- * respond. Throws if the operator may not read the Namespace, because another cluster name would change the manager of every object.
+ * respond. Throws if the operator has no permission to read the Namespace, because a substitute for the UID would change the manager of every object.
  */
 export async function findClusterName({
   client,

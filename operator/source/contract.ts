@@ -10,24 +10,24 @@ export const WORKSPACE_FINALIZER = "store.postern.dev/";
 export const storeFinalizersOf = ({ metadata: { finalizers } }: ManifestObject): readonly string[] =>
   finalizers.filter((finalizer) => finalizer === FINALIZER || finalizer.startsWith(WORKSPACE_FINALIZER));
 
-/** Annotation by which an object that is being deleted loses its finalizer although the api-server is unreachable. */
+/** Annotation that makes the operator remove the finalizer of an object that is being deleted, even if the api-server is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 
-/** An object in the form that Kubernetes returns; the directory source creates this form from files. */
+/** An object in the form that Kubernetes returns. The directory source creates the same form from files. */
 export interface ManifestObject {
   readonly kind: Kind;
   readonly metadata: {
     readonly name: string;
     readonly namespace: string;
     readonly uid: string;
-    /** Number that increases with each change of the spec during the lifetime of the uid. */
+    /** Number that increases with each change of the spec while the object has this uid. */
     readonly generation: number;
     readonly creationTimestamp: string;
     /** Time of the deletion request; set until the last finalizer is removed. */
     readonly deletionTimestamp?: string;
     readonly finalizers: readonly string[];
     readonly annotations: Readonly<Record<string, string>>;
-    /** Version that a write expects; `undefined` for a directory. */
+    /** Version that the stored object must have for a write; `undefined` for a directory. */
     readonly resourceVersion?: string;
   };
   /** Unparsed spec, which the reconcilers parse. */
@@ -42,7 +42,7 @@ export interface ManifestChange {
   readonly after?: ManifestObject;
 }
 
-/** Returns the old and the new version of the changed object, in this order. */
+/** Returns the old and the new version of the changed object, in this order, if they exist. */
 export const versionsOf = ({ before, after }: ManifestChange): readonly ManifestObject[] =>
   [before, after].filter((version) => version !== undefined);
 
@@ -57,7 +57,7 @@ export interface ManifestEvent {
 
 /** Provides manifests and stores their status. */
 export interface ManifestSource {
-  /** Starts reporting each change of the cache, including the first list. Resolves when every kind has been listed once. */
+  /** Starts to report each change of the cache, including those of the first list. Resolves when every kind has been listed once. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
@@ -67,7 +67,7 @@ export interface ManifestSource {
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
   /** Records an Event. Never throws, because Events are optional. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
-  /** Stores secrets that only an object's apps may read. */
+  /** Stores secrets that only the apps of an object may read. */
   readonly secrets: SecretStore;
   close(): Promise<void>;
 }
@@ -75,7 +75,9 @@ export interface ManifestSource {
 /** State of a Secret, without its content. */
 export type FoundSecret =
   | { readonly state: "absent" }
-  /** The owner has the Secret. `version` is the version that a write expects; `keyId` is the id of the last written key. */
+  /**
+   * The Secret belongs to the owner. A write succeeds only if the Secret still has `version`. `keyId` is the id of the last written key.
+   */
   | { readonly state: "ours"; readonly keyId: string | undefined; readonly version: string }
   /** The Secret belongs to another owner. */
   | { readonly state: "foreign" }
@@ -93,8 +95,8 @@ export interface SecretContent {
 export interface SecretStore {
   find(owner: ManifestObject, name: string): Promise<FoundSecret>;
   /**
-   * Creates the Secret, or replaces the member of a Secret that the owner has. Throws if the Secret no longer matches `found`. Returns the
-   * reason if the write was refused; `undefined` if it succeeded.
+   * Creates the Secret, or replaces the member of a Secret that belongs to the owner. Throws if the Secret no longer matches `found`.
+   * Returns the reason if the write was refused; `undefined` if it succeeded.
    */
   write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;
   /** Checks a write without performing it. Returns the reason if it would be refused; `undefined` if it would succeed. */

@@ -12,9 +12,9 @@ import { mergeDocuments, type Objects, type StoredObject } from "./directory/mer
 import { createDirectorySecrets } from "./directory/secrets.ts";
 import { createStateWriter, loadState } from "./directory/state.ts";
 
-/** Delay after the first event of a change, so that several writes of one save cause one read. */
+/** Delay after the first event of a change, so that several writes of one save cause a single read. */
 const DEBOUNCE_MS = 15;
-/** Time after which a missing document counts as deleted; until then, an editor may still be saving the file. */
+/** Time for which a document must be missing to count as deleted; until then, an editor may still be saving the file. */
 const MISSING_MS = 300;
 /** Interval of scans without an event, because file events can be lost (network file systems, a replaced folder). */
 const RESCAN_MS = 5_000;
@@ -66,7 +66,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     });
   };
 
-  /** Scans the folder, one scan at a time. Throws if the folder cannot be read, and then no object counts as deleted. */
+  /** Scans the folder, one scan at a time. Throws if the folder cannot be read; in that case, no object counts as deleted. */
   const scan = (): Promise<void> => {
     scanning = scanning.catch(() => undefined).then(scanOnce);
     return scanning;
@@ -89,7 +89,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // A file that was removed between the two calls counts as not listed. After any other error, the file exists but is unreadable.
+        // If a file was removed between the two calls, it counts as not listed. After any other error, the file exists but is unreadable.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -187,7 +187,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // The document of a deleted object may exist again, and can now create a new object.
+      // The name of a deleted object may have a document again, which can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -1,7 +1,7 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "./contract.ts";
 
-/* Indexes objects by their contents, so that the cost for one object does not grow with the number of other objects. */
+/* Indexes objects by their contents, so that the cost of finding related objects does not grow with the number of all objects. */
 
 /** Functions that return the index values of an object, by index name. */
 export type Indexes<Name extends string> = Readonly<Record<Name, (object: ManifestObject) => readonly string[]>>;
@@ -13,7 +13,7 @@ export interface Lookup<Name extends string> {
 
 export type IndexedSource<Name extends string> = ManifestSource & Lookup<Name>;
 
-/** Indexes the objects of a source. A change is indexed before the listener is called. */
+/** Indexes the objects of a source. A change is in the index before the listener is called. */
 export function indexSource<Name extends string>(source: ManifestSource, indexes: Indexes<Name>): IndexedSource<Name> {
   const index = createIndex(indexes);
   return {
@@ -35,7 +35,7 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   const names = Object.keys(indexes) as Name[];
   /** Objects by index entry (kind, index and value), and then by their own name. */
   const places = new Map<string, Map<string, ManifestObject>>();
-  /** Index entries of each object since its last change. */
+  /** Index entries of each object as of its last change. */
   const placesOf = new Map<string, readonly string[]>();
 
   const remove = (id: string) => {
@@ -66,6 +66,6 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   };
 }
 
-/** Returns the index entry. A space separates its parts, because kinds and index names contain none. */
+/** Returns the index entry. A space separates its parts, because kinds and index names contain no spaces. */
 const placeOf = (kind: Kind, index: string, value: string): string => `${kind} ${index} ${value}`;
 const idOf = ({ kind, metadata: { namespace, name } }: ManifestObject): string => `${kind} ${namespace}/${name}`;

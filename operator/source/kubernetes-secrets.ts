@@ -3,9 +3,9 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "./contract.ts";
 
 /*
- * Secrets of a cluster. The operator may get, create and patch Secrets only in namespaces whose Role grants this. It requests only
- * metadata, so it never reads the content of a Secret; an annotation contains the id of the written key. The owner is identified by the uid
- * in the controller reference, so a new object of the same name does not own the Secret.
+ * Secrets of a cluster. The operator can get, create and patch Secrets only in namespaces where a Role grants this. It requests only
+ * metadata, so it never reads the content of a Secret; the id of the written key is in an annotation. The owner is identified by the uid in
+ * the controller reference, so a new object of the same name does not own the Secret.
  */
 
 const TYPE = "postern.dev/api-key";
@@ -29,7 +29,7 @@ export function createKubernetesSecrets(client: KubeClient): SecretStore {
       return undefined;
     } catch (error) {
       // Status 422 occurs, for example, for a change of the Secret's type, which is immutable. Status 409 means that the Secret has
-      // changed, and it is read again.
+      // changed; it is then read again.
       if (isKubeError(error, 403) || isKubeError(error, 422)) return error.message;
       throw error;
     }
@@ -95,7 +95,7 @@ const creation = (owner: ManifestObject, content: SecretContent, query: Readonly
     },
   }) as const;
 
-/** Returns the patch. Its uid and version make the write fail if the Secret was changed or recreated since it was read. */
+/** Returns the patch. It contains uid and version, so the write fails if the Secret was changed or recreated since it was read. */
 function replacement(
   owner: ManifestObject,
   content: SecretContent,

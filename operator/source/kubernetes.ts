@@ -24,7 +24,7 @@ export interface KubernetesSourceOptions {
   readonly client: KubeClient;
   /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Controller class of the objects to read. Default: objects without a class. */
+  /** Controller class of the objects to read. Default: only objects without a class. */
   readonly controllerClass?: string | undefined;
   readonly log: Logger;
 }
@@ -53,11 +53,11 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
       }),
     );
 
-  /** Caches an object that this process has written, so that the next reconcile does not use the old version. */
+  /** Caches an object that this process has written, so that the next reconcile does not use an older version. */
   const remember = (kind: Kind, object: KubeObject) => {
     const isDeleted =
       object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // Skips an object whose label has moved it to another operator, because the watch has already reported this.
+    // Skips an object that now has the label of another operator, because the watch has already reported its removal.
     if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));
@@ -98,7 +98,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         } catch (error) {
           // Status 404 means that the object was deleted in the meantime, 409 that its name belongs to another object (another uid).
           if (isKubeError(error, 404) || isKubeError(error, 409)) return;
-          // The loop terminates, because each attempt omits at least one more field.
+          // The loop terminates, because each attempt omits at least one field more than the previous one.
           if (!undeclared.note(kind, error)) throw error;
           log.warn(
             { kind, err: error },
@@ -115,7 +115,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
         query: { fieldManager: FIELD_MANAGER },
         contentType: "application/merge-patch+json",
-        // A merge patch replaces the complete list, so the resource version prevents overwriting a change by another writer.
+        // A merge patch replaces the complete list, so the resource version must prevent it from overwriting a change by another writer.
         body: { metadata: { uid, resourceVersion, finalizers } },
       });
       remember(kind, written);
@@ -131,7 +131,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         });
         hasLoggedEventFailure = false;
       } catch (error) {
-        // Logs a missing permission only once, because it affects every Event; the request metric counts all failures.
+        // Logs a missing permission only once, because it affects every Event. The request metric counts all failures.
         const isFirst = isKubeError(error, 403) && !hasLoggedEventFailure;
         if (isFirst) hasLoggedEventFailure = true;
         log[isFirst ? "warn" : "debug"](
@@ -159,7 +159,7 @@ function pluralOf(kind: Kind): string {
 
 /**
  * Returns an object with only the fields that `toManifest` reads, because the operator caches the objects of all namespaces, and anyone who
- * may write in one namespace determines the size of the metadata (annotations up to 256 KiB, labels without limit).
+ * may write in a single namespace can make their metadata large (annotations up to 256 KiB, labels without limit).
  */
 export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
@@ -178,7 +178,7 @@ export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   };
 }
 
-/** Manifests by the version of their object, cached because the reconcilers often read all objects of a kind. */
+/** Cache of manifests by the version of their object, because the reconcilers often read all objects of a kind. */
 const manifests = new WeakMap<KubeObject, ManifestObject>();
 
 function toManifest(kind: Kind, object: KubeObject): ManifestObject {

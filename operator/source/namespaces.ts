@@ -7,7 +7,10 @@ export interface NamespaceLabels {
   readonly listed: Promise<void>;
   /** Returns the labels of a Namespace; `undefined` if it is not cached. */
   labelsOf(namespace: string): Readonly<Record<string, string>> | undefined;
-  /** Reads one Namespace immediately, because a watch may report a change of its labels later than an object in the Namespace arrives. */
+  /**
+   * Reads one Namespace immediately, because an object in the Namespace may arrive before the watch reports a change of the Namespace's
+   * labels.
+   */
   refresh(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -52,7 +55,7 @@ export function followNamespaces({
 const text = (object: KubeObject | undefined): string | undefined =>
   object === undefined ? undefined : JSON.stringify(object.metadata.labels ?? {});
 
-/** Returns a function that opens one shared watch of the Namespaces at its first call. */
+/** Returns a function whose first call opens a watch of the Namespaces, which all calls share. */
 export function shareNamespaces(
   open: (onChange: (namespace: string) => void) => NamespaceLabels,
 ): (onChange: (namespace: string) => void) => NamespaceLabels {

@@ -9,7 +9,7 @@ export interface NameUse {
   readonly workspace: string | undefined;
 }
 
-/** Returns whether a namespace may use a name: no grant lists the name, or a grant that lists it also lists the namespace. */
+/** Returns whether a namespace may use a name: either no grant lists the name, or a grant that lists the name also lists the namespace. */
 export function mayUseName(grants: readonly NameGrant[], { kind, name, namespace, workspace }: NameUse): boolean {
   const isListed = (pattern: string): boolean =>
     // The api-server compares role names case-insensitively.

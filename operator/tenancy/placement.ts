@@ -1,7 +1,7 @@
 import { matches, type TenancySettings } from "./settings.ts";
 
 /**
- * Label of a Namespace with the name of its workspace. Cluster administrators set the label, because a team cannot change its Namespace.
+ * Label of a Namespace that names its workspace. Only cluster administrators can set it, because a team cannot change its own Namespace.
  */
 export const WORKSPACE_LABEL = "postern.dev/workspace";
 
@@ -24,8 +24,8 @@ export interface Known {
 export const UNSEEN = Symbol("a Namespace that is not listed yet");
 
 /**
- * Returns the workspace of a namespace. Settings override the label, and the label overrides the default. An unlisted Namespace has no
- * workspace yet, because it may have a label.
+ * Returns the workspace of a namespace. Settings take precedence over the label, and the label over the default. A Namespace that has not
+ * been listed has no workspace yet, because it may have a label.
  */
 export function placementOf(namespace: string, { settings, byDefault, labelOf, hasRootKey }: Known): Placement {
   const rule = settings.workspaces.find(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)));

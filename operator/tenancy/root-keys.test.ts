@@ -69,7 +69,7 @@ test("missing root key folder at startup is an error", async () => {
   await expect(follow(join(dir, "missing"))).rejects.toThrow(/ENOENT/);
 });
 
-test("root key folder that disappears briefly keeps its keys", async () => {
+test("root keys remain valid while their folder disappears briefly", async () => {
   const dir = await aFolder();
   const keys = join(dir, "keys");
   await mkdir(keys);

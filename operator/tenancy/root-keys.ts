@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { type Following, followFolder } from "../runtime/follow-folder.ts";
 import { WorkspaceName } from "./settings.ts";
 
-/** Maximum number of characters in a file; root keys are shorter. */
+/** Maximum number of characters in a key file; root keys are shorter. */
 const KEY_LENGTH_MAX = 4096;
 
 export interface RootKeys extends Following {
@@ -32,7 +32,7 @@ export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): P
   const following = await followFolder({ dir, log }, async () => {
     const found = new Map<string, string>();
     const unusable = new Set<string>();
-    // A mounted Secret contains its own folders, whose names begin with a dot.
+    // Skips names that begin with a dot, because a mounted Secret contains internal folders with such names.
     for (const name of (await readdir(dir)).filter((one) => !one.startsWith("."))) {
       const key = WorkspaceName.safeParse(name).success ? await readKey(join(dir, name), keys.get(name)) : undefined;
       if (key === undefined) unusable.add(name);

@@ -7,7 +7,7 @@ import * as z from "zod";
  */
 
 /**
- * Name of a workspace. It must be a valid label value, because a Namespace contains it in a label; it is also a file name in
+ * Name of a workspace. It must be a valid label value, because Namespaces refer to it in a label. It is also a file name in
  * `--root-keys-dir`.
  */
 export const WorkspaceName = z.string().regex(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, {

@@ -19,7 +19,7 @@ export interface Workspace {
   /** Name of the workspace; `undefined` for the only workspace of an operator with one root key. */
   readonly name: string | undefined;
   /**
-   * Whether this is the workspace of namespaces that are not assigned to another one, and of objects created before workspaces had names.
+   * Whether this is the default workspace: that of namespaces without an assignment, and of objects created before workspaces had names.
    */
   readonly isDefault: boolean;
   /** API client with a root key of the workspace. */
@@ -36,9 +36,7 @@ export interface Workspaces {
   mayUseName(use: NameUse): boolean;
   /** Resolves when every existing namespace is assigned to a workspace. */
   readonly ready: Promise<void>;
-  /**
-   * Returns the reason why no object can be reconciled, which is that the API has never accepted the only root key; otherwise `undefined`.
-   */
+  /** Returns the reason why no object can be reconciled: the API has never accepted the only root key. Otherwise returns `undefined`. */
   problem(): string | undefined;
   /** Reads the Namespace again, so that `resolve` uses its current state in the cluster. */
   confirm(namespace: string): Promise<void>;
@@ -58,11 +56,11 @@ export interface Labels {
 export interface WorkspacesOptions {
   readonly apiUrl: string;
   /**
-   * One root key for all namespaces, which may later be replaced by another root key of the same workspace, or a folder with one root key
-   * per workspace.
+   * One root key for all namespaces, or a folder with one root key per workspace. A root key can be replaced later by another one of the
+   * same workspace.
    */
   readonly keys: { readonly rootKey: () => string } | { readonly rootKeysDir: string };
-  /** Workspace of namespaces that are not assigned to another one. With one root key, the name of its workspace. */
+  /** Workspace of namespaces without an assignment. If there is one root key, the name of its workspace. */
   readonly defaultWorkspace?: string | undefined;
   /** Path of the file with `TenancySettings`. */
   readonly settingsFile?: string | undefined;
@@ -73,7 +71,7 @@ export interface WorkspacesOptions {
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
   /** Called when the objects of this namespace must be reconciled, or all objects if `namespace` is `undefined`. */
   readonly onChange: (namespace?: string) => void;
-  /** Returns the signal that aborts API calls which begin now. */
+  /** Returns the signal that aborts API calls that start now. */
   readonly signal: () => AbortSignal;
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;
@@ -82,7 +80,10 @@ export interface WorkspacesOptions {
 /** Interval of checks until the API accepts the only root key. */
 const CHECK_MS = 10_000;
 
-/** Opens the workspaces. Throws if the folder or the settings cannot be read at startup; later, the last valid content remains active. */
+/**
+ * Opens the workspaces. Throws if the folder or the settings cannot be read at startup; after that, the last valid content remains in
+ * effect.
+ */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
   const open = (name: string | undefined, rootKey: () => string, onRootKey?: ApiOptions["onRootKey"]): Workspace => ({
@@ -106,7 +107,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // Client that checks the root key, because a workspace without objects sends no other request.
+    // Client with which the root key is checked, because a workspace without objects sends no other request.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: () => stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
@@ -118,7 +119,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       resolve: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
-      // A replica whose key has been accepted once can still admit pods, so a revoked key must not make it unready.
+      // A replica whose key was accepted once can still admit pods, so it stays ready even if the key is revoked later.
       problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
       close: async () => {
@@ -165,7 +166,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     },
     mayUseName: mayUse,
     ready: followed()?.listed ?? Promise.resolve(),
-    // The rejected key of one team blocks only the objects of that team.
+    // If the key of one team is rejected, only the objects of this team are blocked.
     problem: () => undefined,
     confirm: async (namespace) => await followed()?.refresh(namespace),
     close: async () => {

@@ -1,7 +1,7 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import { FINALIZER, type ManifestObject } from "../source/contract.ts";
 
-/** Builds a manifest object with defaults: `shop/it`, generation 1, created at a fixed time. */
+/** Builds a manifest object with defaults: the name `shop/it`, generation 1, and a fixed creation time. */
 export function anObject(
   kind: Kind,
   spec: unknown,

@@ -29,7 +29,7 @@ export const anInjection = ({ config, policy, ...more }: Partial<Injection> = {}
   ...more,
 });
 
-/** Pod of a small web app with a named port, a probe of each kind, and a helper container. */
+/** Pod of a small web app with a named port, one probe of each kind, and a helper container. */
 export const aPod = (more: { metadata?: object; spec?: object; app?: object } = {}): Pod =>
   ({
     metadata: {

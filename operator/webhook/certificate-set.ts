@@ -12,7 +12,7 @@ import { makeAuthority, makeServing } from "./certificate.ts";
  */
 
 export interface CertificateSet {
-  /** Certificate authority, and its predecessor while the predecessor is valid, in PEM format. */
+  /** Certificate authority in PEM format, followed by its predecessor while that is valid. */
   readonly bundle: string;
   /** Private key of the first authority of the bundle, in PEM format. */
   readonly authorityKey: string;
@@ -27,7 +27,7 @@ export interface Lifetimes {
 
 export const DEFAULT_LIFETIMES: Lifetimes = { authorityMs: 365 * 86_400_000, servingMs: 60 * 86_400_000 };
 
-/** Fraction of its lifetime that remains when a certificate is replaced. */
+/** Fraction of its lifetime that a certificate still has when it is replaced. */
 const RENEW_WITH_LEFT = 1 / 3;
 /** Time by which certificates are backdated, because the clocks of nodes differ. */
 const BACKDATED_MS = 3_600_000;
@@ -39,7 +39,7 @@ export interface Desired {
   readonly nowMs: number;
 }
 
-/** Returns the set to use from now on, which is `current` itself if no change is necessary. */
+/** Returns the set to use from now on: `current` itself if no change is necessary. */
 export function renewed(current: CertificateSet | undefined, desired: Desired): CertificateSet {
   const { hosts, lifetimes, nowMs } = desired;
   if (current === undefined || !isCoherent(current)) return fresh(desired, []);

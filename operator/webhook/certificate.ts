@@ -11,8 +11,8 @@ import { isIP } from "node:net";
 import * as der from "./der.ts";
 
 /*
- * Creates a certificate authority and a serving certificate for the webhook, signed by this authority: X.509 v3 (RFC 5280), P-256,
- * SHA-256. This code only writes certificates; Node and the Kubernetes API server parse them.
+ * Creates a certificate authority and a serving certificate for the webhook, signed by this authority: X.509 v3 (RFC 5280), P-256, SHA-256.
+ * This code creates certificates and never parses any; Node and the Kubernetes API server do.
  */
 
 export interface KeyPair {
@@ -43,10 +43,10 @@ const OID = {
 const DIGITAL_SIGNATURE = 0b1000_0000;
 const SIGN_CERTIFICATES = 0b0000_0100;
 
-/** Creates an authority that may sign server certificates but no further authority. */
+/** Creates an authority that may sign server certificates, but no other authorities. */
 export function makeAuthority(commonName: string, validity: Validity): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  // The suffix distinguishes authorities with the same name while a new one replaces the old one.
+  // The suffix distinguishes two authorities of the same name while a new one replaces the old one.
   const name = `${commonName} ${randomBytes(4).toString("hex")}`;
   const id = keyIdOf(publicKey);
   const cert = certificate({
@@ -100,7 +100,7 @@ interface Certified {
 function certificate({ issuer, subject, publicKey, signer, validity, extensions }: Certified): string {
   const algorithm = der.sequence(der.objectId(OID.ecdsaWithSha256));
   const toBeSigned = der.sequence(
-    // X.509 encodes version 3 as 2.
+    // In X.509, the value 2 stands for version 3.
     der.tagged(0, der.integer(Buffer.from([2])), { constructed: true }),
     der.integer(randomBytes(16)),
     algorithm,

@@ -24,7 +24,7 @@ import {
 
 const EVERY_MS_MAX = 60_000;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** Time until API servers use a changed webhook configuration, which they receive through a watch. */
+/** Time until all API servers use a changed webhook configuration. They receive it through a watch. */
 const SETTLE_MS = 5_000;
 
 export interface CertificatesOptions {
@@ -32,7 +32,7 @@ export interface CertificatesOptions {
   /** Namespace of the Secret. */
   readonly namespace: string;
   readonly secretName: string;
-  /** Name of both the mutating and the validating configuration. */
+  /** Name of the mutating configuration and of the validating one. */
   readonly configurationName: string;
   /** Host names by which the API server calls the webhook. */
   readonly hosts: readonly string[];
@@ -40,7 +40,7 @@ export interface CertificatesOptions {
   readonly nowMs: () => number;
   /** Sets the certificate and key that the webhook serves from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called for each configuration, with whether it exists. */
+  /** Called for each configuration, with a flag that tells whether it exists. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
   /** Delay before a deleted configuration is recreated. Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;
@@ -105,7 +105,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   });
   const running = run();
   return {
-    // A replica that temporarily cannot renew the set continues with its current one.
+    // If a replica temporarily cannot renew the set, it continues with its current one.
     problem: () =>
       inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
@@ -137,7 +137,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    // Keeps the labels and annotations of the Secret, because its creator, such as a tool that applies the chart, may need them.
+    // Keeps the labels and annotations of the Secret, because its creator may need them, such as a tool that applies the chart.
     const metadata = secret?.metadata ?? { name: secretName, namespace };
     const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
@@ -182,7 +182,7 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
         ...webhook,
         clientConfig: { ...webhook.clientConfig, caBundle },
       }));
-      // The resource version that was read prevents this write from undoing a concurrent change by the chart.
+      // The resource version of the configuration prevents this write from undoing a concurrent change by the chart.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
       log.info({ configuration: `${kind}webhookconfigurations/${configurationName}` }, "webhook CA written");
     } catch (error) {

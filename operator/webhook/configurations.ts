@@ -10,7 +10,7 @@ export const VALIDATE_PATH = "/validate";
 export interface ConfigurationOptions {
   /** Name of both webhook configurations. */
   readonly name: string;
-  /** Namespace of the operator, whose own pods must start without its webhook. */
+  /** Namespace of the operator. The webhook does not apply to it, because the operator's own pods must start without their webhook. */
   readonly ownNamespace: string;
   /** Returns the client configuration for a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
@@ -82,7 +82,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
         {
           ...both,
           name: "policies.postern.dev",
-          // This webhook is not essential, because the status also reports an error that it does not block.
+          // The API server may skip this webhook, because the status also reports every error that it would block.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
           ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),

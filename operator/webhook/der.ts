@@ -22,7 +22,7 @@ export const boolean = (is: boolean): Buffer => value(0x01, Buffer.from([is ? 0x
 export function integer(bytes: Uint8Array): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first === -1 ? Buffer.from([0]) : Buffer.from(bytes.subarray(first));
-  // A leading 1 bit would make the integer negative.
+  // A leading 1 bit would make the integer negative, so a zero byte precedes it.
   return value(0x02, ...((digits[0] ?? 0) >= 0x80 ? [Buffer.from([0])] : []), digits);
 }
 

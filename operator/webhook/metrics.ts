@@ -31,7 +31,7 @@ export const WEBHOOK_METRICS = defineMetrics({
   validTo: {
     name: "postern_operator_webhook_certificate_expiry_timestamp_seconds",
     type: "gauge",
-    help: "Expiry of the webhook certificate; 0 before the first",
+    help: "Expiry of the webhook certificate; 0 without one",
     unit: "Unix seconds",
     bad: "Less than five days ahead (PosternWebhookCertificateExpiring).",
   },

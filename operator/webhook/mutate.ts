@@ -20,8 +20,8 @@ export interface MutateParts {
 }
 
 /**
- * Injects a gate into a pod that is being created, or explains why the pod is rejected. Receives only guarded pods, which the webhook
- * configuration selects by their label or by that of their namespace (configurations.ts).
+ * Injects a gate into a pod that is being created, or explains why the pod is rejected. Receives only guarded pods: the webhook
+ * configuration selects them by their own label or by their namespace's label (configurations.ts).
  */
 export async function mutatePod(request: AdmissionRequest, deps: MutateParts): Promise<Admission> {
   const { namespace } = request;
@@ -48,5 +48,5 @@ export async function mutatePod(request: AdmissionRequest, deps: MutateParts): P
   return { allowed: true, patch: patchOf(request.object, injected.pod), warnings: injected.warnings };
 }
 
-/** The API server prepends the name of the webhook and `denied the request`. */
+/** The API server puts the name of the webhook and `denied the request` before this message. */
 const refuse = (why: string): Admission => ({ allowed: false, message: `The pod is guarded: ${why}` });

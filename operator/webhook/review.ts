@@ -24,10 +24,10 @@ export type Admission =
 
 export const ADMITTED: Admission = { allowed: true };
 
-/** Parses a review; returns `undefined` for anything except a review of this version. */
+/** Parses a review. Returns `undefined` for any other data, and for other versions of the review. */
 export const readReview = (body: unknown): AdmissionRequest | undefined => Review.safeParse(body).data?.request;
 
-/** Maximum length of a warning. The API server truncates longer warnings, and omits many of them. */
+/** Maximum length of a warning. The API server truncates longer ones, and drops warnings if there are too many. */
 const WARNING_CHARS_MAX = 240;
 const WARNINGS_MAX = 8;
 

@@ -143,7 +143,7 @@ test("webhook survives objects of any shape and admits or rejects them", async (
   );
 });
 
-test("webhook rejects an object without details when its decision throws", async () => {
+test("webhook rejects an object when its decision throws, and reveals no details", async () => {
   const { body } = await post("/broken", review({}));
   expect(JSON.parse(body).response).toMatchObject({ allowed: false });
   expect(body).not.toContain("on purpose");
@@ -187,7 +187,7 @@ test("webhook serves a renewed certificate to new connections without closing op
   open.destroy();
 });
 
-test("webhook that closes responds on an open connection and then closes the connection", async () => {
+test("closing webhook still responds on an open connection, and then closes the connection", async () => {
   const options = { host: "127.0.0.1", port: 0, handlers: { "/validate": validatePolicy }, isReady: () => true };
   const own = await startWebhookServer({ ...options, observe: () => undefined, log: pino({ level: "silent" }) }, set);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -8,7 +8,7 @@ import { type Admission, type AdmissionRequest, readReview, responseOf } from ".
 
 /*
  * HTTPS server that the Kubernetes API server calls. Any client in the cluster can call it, so requests are limited in size and time, and
- * responses contain only data that the caller has sent or may see.
+ * responses contain only data that the caller has sent or is allowed to see.
  */
 
 /** Maximum size of a request: an API server sends objects of up to 3 MB, and with an update also the previous version. */
@@ -16,19 +16,19 @@ const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum time for a request. An API server waits 10 s by default. */
 const REQUEST_MS = 10_000;
 /**
- * Maximum time for a decision, less than the 5 s in the webhook configuration (configurations.ts), because a rejection states its reason,
- * unlike a timeout.
+ * Maximum time for a decision. It is less than the 5 s in the webhook configuration (configurations.ts), because a rejection states its
+ * reason and a timeout does not.
  */
 const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;
 /**
- * Idle timeout of connections. API servers close connections after 90 s, and must be the side that closes: a call on a closing connection
- * is not retried and rejects a pod.
+ * Idle timeout of connections. API servers close idle connections after 90 s, and must be the side that closes: a call that arrives on a
+ * closing connection is not retried, so its pod is rejected.
  */
 const KEEP_ALIVE_MS = 300_000;
 /**
- * Time during which the server still accepts calls at shutdown, because API servers notice removed endpoints late. Each call is the last
- * one of its connection.
+ * Time during which the server still accepts calls at shutdown, because API servers learn about removed endpoints late. Each of these calls
+ * is the last one on its connection.
  */
 const DRAIN_MS = 2_000;
 const DRAIN_POLL_MS = 50;
@@ -39,7 +39,7 @@ export interface WebhookServerOptions {
   readonly host: string;
   /** Port number; 0 selects a free port. */
   readonly port: number;
-  /** Handlers by path. If a handler throws, the object is rejected, because the webhook must block unchecked objects. */
+  /** Handlers by path. If a handler throws, the object is rejected, because an object that was not checked must not be admitted. */
   readonly handlers: Readonly<Record<string, Decide>>;
   /** Returns whether the manifests are listed; until then, requests get 503. */
   readonly isReady: () => boolean;
@@ -51,7 +51,7 @@ export interface WebhookServer {
   readonly port: number;
   /** Sets the certificate of new connections; open connections continue. */
   setCertificate(pair: { cert: string; key: string }): void;
-  /** Closes the server after it has responded to calls for 2 more seconds, so that no call arrives at a closing connection. */
+  /** Closes the server after it has responded to calls for 2 more seconds, so that no call arrives on a closing connection. */
   close(): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export async function startWebhookServer(
   const server: Server = createServer(
     {
       ...{ key: pair.key, cert: pair.cert, minVersion: "TLSv1.2" },
-      // Node allows two minutes for a handshake, during which silent clients could occupy all connections.
+      // By default, Node allows two minutes for a handshake, during which silent clients could occupy all connections.
       ...{ handshakeTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
     },
     (request, response) => {
@@ -79,7 +79,7 @@ export async function startWebhookServer(
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  // The caller handles failed handshakes. For example, an API server that does not trust the new authority yet retries.
+  // The peer handles a failed handshake: for example, an API server that does not trust the new authority yet retries.
   server.on("tlsClientError", (error) => log.debug({ err: error }, "webhook TLS handshake failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");
@@ -170,7 +170,7 @@ function send(response: ServerResponse, { status, body }: Reply, isLast: boolean
   response.writeHead(status, {
     "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(text),
-    // Closes the connection after an oversized body, because the rest of the body is not read.
+    // Closes the connection after an oversized body, because the server does not read the rest of it.
     ...(status === 413 || isLast ? { connection: "close" } : {}),
   });
   response.end(text);

@@ -47,7 +47,7 @@ export interface WebhookDeps {
 }
 
 export interface Webhook {
-  /** Requests data in advance that the pods of these namespaces will require. */
+  /** Requests data that pods of these namespaces will need, before the pods are created. */
   prepare(namespaces: Iterable<string>): void;
   /** Returns the reason why calls are not served; `undefined` if they are. */
   problem(): string | undefined;
@@ -56,7 +56,7 @@ export interface Webhook {
   close(): Promise<void>;
 }
 
-/** Starts the webhook, which serves as soon as there is a certificate. Every replica serves calls, leader or not. */
+/** Starts the webhook. It serves calls as soon as it has a certificate, on every replica, leader or not. */
 export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook {
   const { log } = deps;
   const { observe, observeConfiguration, serves } = createWebhookMetrics(deps.registry);
@@ -80,7 +80,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // Must be complete before the first call, which may depend on the result.
+      // Must be complete before the first call, whose decision may depend on the result.
       injection = await withoutSleep(injection, deps);
       const { host, port } = config;
       server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);
@@ -144,7 +144,7 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
 const SLEEP_SINCE_MINOR = 30;
 const Version = z.object({ major: z.string(), minor: z.string() });
 
-/** Disables the sleep for an older API server, which would drop the action and then reject the empty hook. */
+/** Disables the sleep for older API servers, which would drop the action and then reject the empty hook. */
 async function withoutSleep(injection: InjectionConfig, { client, log }: WebhookDeps): Promise<InjectionConfig> {
   const { major, minor } = Version.parse(await client.send({ method: "GET", path: "/version" }));
   if (Number(major) > 1 || Number.parseInt(minor, 10) >= SLEEP_SINCE_MINOR || injection.preStopSeconds === 0)

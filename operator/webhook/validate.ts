@@ -6,13 +6,13 @@ import { ADMITTED, type Admission, type AdmissionRequest } from "./review.ts";
 
 const SHOWN_MAX = 5;
 /**
- * Maximum number of rules, as in the schemas. Further rules are ignored, because any client in the cluster can call the webhook with an
+ * Maximum number of rules, as in the schemas. Further rules are not checked, because any client in the cluster can call the webhook with an
  * object that violates the schema.
  */
 const RULES_MAX = 256;
 const QUERY_CHARS_MAX = 1_000;
 
-/** Maximum number of fields of a spec that is checked for warnings; the schema has fewer. */
+/** Maximum number of fields in a spec that is checked for warnings; the schema has fewer. */
 const FIELDS_MAX = 100;
 
 const Policy = z.object({ spec: z.object({ rules: z.array(z.unknown()) }) });
@@ -38,7 +38,7 @@ export function validatePolicy({ kind, object }: AdmissionRequest): Admission {
   return { allowed: false, message: `${problems.slice(0, SHOWN_MAX).join("; ")}${more}` };
 }
 
-/** A spec with fields of a later release has no warnings. */
+/** A spec that has fields of a later release gets no warnings. */
 function warningsOf({ spec }: { spec: { readonly rules: readonly unknown[] } }): { warnings?: string[] } {
   if (spec.rules.length > RULES_MAX || Object.keys(spec).length > FIELDS_MAX) return {};
   const { warnings } = inspectManifest({

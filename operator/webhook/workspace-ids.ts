@@ -3,8 +3,8 @@ import type { Workspace, Workspaces } from "../tenancy/workspaces.ts";
 
 /*
  * Resolves the workspace of a pod from its namespace, as for manifests (tenancy/placement.ts). A gate gets the workspace id at injection.
- * Operators have the name and root key of a workspace, and the API returns the id for a root key. The id never changes, so it is requested
- * once per workspace.
+ * An operator knows only the name and the root key of a workspace, so it requests the id from the API, once per workspace because the id
+ * never changes.
  */
 
 export type WorkspaceOfPod =
@@ -23,7 +23,7 @@ export function createWorkspaceIds(
   workspaces: Pick<Workspaces, "resolve" | "confirm">,
   log: Pick<Logger, "warn">,
 ): WorkspaceIds {
-  // Ids by workspace. A workspace with a new root key is another object, so its id is requested again.
+  // Ids by workspace. A workspace whose root key was replaced is a new object here, so its id is requested again.
   const ids = new WeakMap<Workspace, Promise<string>>();
 
   function idOf(workspace: Workspace): Promise<string> {

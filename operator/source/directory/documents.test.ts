@@ -25,7 +25,7 @@ test.each([
   { name: "comments", text: "# later\n---\n# much later\n" },
   { name: "markers alone", text: "---\n---\n" },
   { name: "a directive alone", text: "%YAML 1.2\n" },
-])("manifest file with $name contains no document", ({ text }) => expect(summary(text)).toEqual([]));
+])("manifest file with $name contains no documents", ({ text }) => expect(summary(text)).toEqual([]));
 
 test("unterminated YAML document does not include following documents", () => {
   expect(summary(`${role("one")}---\nkind: Role\nmetadata: [\n---\n${role("two")}`)).toEqual([

@@ -3,7 +3,7 @@ import { parseManifest } from "../../../core/manifests/check.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import { lineFinder, pathOf } from "../../../core/manifests/yaml-lines.ts";
 
-/** Namespace of an object whose manifest contains none. */
+/** Namespace of an object whose manifest does not name one. */
 const DEFAULT_NAMESPACE = "default";
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 
@@ -21,9 +21,9 @@ export interface DocumentProblem {
   readonly file: string;
   /** Position of the document in its file, starting with 1. */
   readonly document: number;
-  /** Line of the error in the file, starting with 1. If the position of the error is unknown, the first line of the document. */
+  /** Line of the error in the file, starting with 1. If the position of the error is unknown, it is the first line of the document. */
   readonly line: number;
-  /** Label of the object, `Kind namespace/name`, if the document contains these fields. */
+  /** Label of the object, `Kind namespace/name`, if the document has these fields. */
   readonly object?: string;
   readonly location: string;
   readonly message: string;
@@ -39,11 +39,11 @@ export interface ReadDocument {
   readonly apiVersion?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
-  /** Returns the line of a problem with this location. */
+  /** Returns the line of a problem at this location in the document. */
   lineOf(location: string): number;
 }
 
-/** Returns the identity of an object within a source. */
+/** Returns a text that identifies an object within a source. */
 export const identityOf = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace}/${name}`;
 
@@ -59,7 +59,7 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
     // Suppresses warnings, which would go to the console; parseManifest reports problems with their location. Rejects mappings as keys,
-    // because each of them would be converted to a string once per enclosing mapping.
+    // because the parser would convert each of them to a string once per enclosing mapping.
     const lines = new LineCounter();
     const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines, stringKeys: true });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
@@ -74,14 +74,14 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
 
 /**
  * Splits a file into documents before parsing: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even after an
- * unclosed bracket, but the parser would read all following documents into the bracket. `line` starts with 1.
+ * unclosed bracket. The parser, however, would read all following documents as contents of the bracket. `line` starts with 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
   const documents: Array<{ text: string; line: number }> = [];
   let lines: string[] = [];
   let line = 1;
   const end = (next: number) => {
-    // Directives and comments before the first marker do not form a document.
+    // Directives and comments before the first marker do not count as a document.
     if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) documents.push({ text: lines.join("\n"), line });
     lines = [];
     line = next;
@@ -90,7 +90,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     if (!/^---(\s|$)/.test(one)) lines.push(one);
     else {
       end(index + 1);
-      // Keeps text after the marker, which belongs to the document, so that line numbers stay correct.
+      // Keeps the text after the marker on its line, because it belongs to the document, and line numbers must stay correct.
       lines.push(one.slice(3));
     }
   }
@@ -176,7 +176,7 @@ function toValue(document: Document.Parsed): Value {
     const line = syntax.linePos?.[0].line;
     return { value, error: { message: firstLine(syntax.message), ...(line === undefined ? {} : { line }) } };
   } catch (error) {
-    // The document contains too many aliases, or an alias of an unknown anchor.
+    // The document contains too many aliases, or an alias for an unknown anchor.
     return { error: { message: error instanceof Error ? firstLine(error.message) : "the document cannot be read" } };
   }
 }

@@ -19,7 +19,7 @@ const one = (objects: Objects, id = "Role default/one") => {
   return object;
 };
 
-test("object loaded from a file gets a new uid and the load time as its generation", () => {
+test("object loaded from a file gets a new uid, and the load time as its generation", () => {
   const { objects } = merge({ "a.yaml": role("one") });
   expect(one(objects)).toMatchObject({
     generation: 1_000,
@@ -69,12 +69,12 @@ test("last valid version of an invalid document stays active", () => {
   expect(one(objects)).toBe(one(before));
 });
 
-test("objects of a file that contains an unidentifiable document are not reported as missing", () => {
+test("objects of a file with an unidentifiable document are not reported as missing", () => {
   const before = merge({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yaml": role("three") }).objects;
   expect(merge({ "a.yaml": `${role("one")}---\n{ [` }, before).missing).toEqual(["Role default/three"]);
 });
 
-test("first of two files with the same document wins unless the other one is active", () => {
+test("of two files with the same document, the first applies unless the other one already does", () => {
   const both = { "a.yaml": role("one", "a"), "b.yaml": role("one", "b") };
   const fresh = merge(both);
   expect(one(fresh.objects)).toMatchObject({ file: "a.yaml" });

@@ -8,7 +8,7 @@ export interface StoredObject {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
-  /** Source file of the object; if two documents have this identity, the one in this file is used. */
+  /** File that contains the object. If two documents have this identity, the one in this file applies. */
   readonly file: string;
   readonly uid: string;
   readonly generation: number;
@@ -38,10 +38,10 @@ export interface MergeInput {
 }
 
 /**
- * Returns the objects after a scan. Two documents with the same identity define one object, for which the current file takes precedence;
- * reconcilers/claims.ts resolves conflicts between two objects that claim one stored name. An object without a document is listed as
- * missing and not deleted, because an editor may briefly remove a file while saving it. If a document is invalid, its last valid version
- * stays active. If the identity of a document is unreadable, all objects of its file stay.
+ * Returns the objects after a scan. If two documents have the same identity, they define one object, and the document in the object's
+ * current file applies. (Conflicts between two objects that claim one stored name are resolved in reconcilers/claims.ts.) An object without
+ * a document is listed as missing and not deleted, because an editor may briefly remove a file while saving it. If a document is invalid,
+ * its last valid version stays active. If the identity of a document is unreadable, all objects of its file stay.
  */
 export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): Merged {
   const problems: DocumentProblem[] = [];
@@ -78,9 +78,7 @@ export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): 
   return { objects: next, missing, problems };
 }
 
-/**
- * Returns the updated object. An object that is being deleted stays unchanged, and its document creates a new object after the deletion.
- */
+/** Returns the updated object. An object that is being deleted stays unchanged; after the deletion, its document creates a new object. */
 function updated(
   object: StoredObject,
   { desired, file }: { desired: Desired; file: string },

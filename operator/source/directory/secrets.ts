@@ -5,8 +5,8 @@ import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "..
 
 /*
  * A directory has no Secrets. Instead, each key is a file that only this user can read, `secrets/<namespace>/<name>/<key>` in the state
- * folder, as in a mounted Secret. A note with the owner and the written key is stored last, beside these folders. A file without a note, or
- * with the note of another owner, belongs to another owner.
+ * folder, as in a mounted Secret. A note that names the owner and the written key is stored last, next to these folders. If a file has no
+ * note, or a note that names another owner, it counts as the Secret of another owner.
  */
 
 const Note = z.object({ uid: z.string(), keyId: z.string(), member: z.string() });
@@ -51,7 +51,7 @@ export function createDirectorySecrets(stateDir: string): SecretStore {
   };
 }
 
-/** Replaces the file atomically by renaming a new one. */
+/** Writes a new file and renames it, so that the file is replaced atomically. */
 async function replaceFile(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);
