@@ -1,7 +1,7 @@
 /**
- * A map of at most `max` entries with a total weight of at most `weightMax`; only a single entry may be heavier. A full cache evicts the
- * oldest entry that has not been read since an eviction last skipped it (second chance). So reading an entry only sets a flag and does not
- * reorder the map.
+ * A map of at most `max` entries with a total weight of at most `weightMax`, which only an entry that is alone may exceed. A full cache
+ * evicts the oldest entry that has not been read since an eviction last skipped it (second chance), so reading an entry only sets a flag
+ * and does not reorder the map.
  */
 export class BoundedCache<K, V> {
   readonly #entries = new Map<K, { value: V; used: boolean; weight: number }>();
@@ -25,7 +25,7 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Sets an entry and returns the evicted values. An existing entry keeps its position, and may evict others because of its new weight. */
+  /** Sets an entry and returns the evicted values. An existing entry keeps its position; its new weight may cause others to be evicted. */
   set(key: K, value: V, weight = 0): readonly V[] {
     let evicted: readonly V[] = NONE;
     const known = this.#entries.get(key);

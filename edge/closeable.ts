@@ -1,4 +1,4 @@
-/** An owner of connections or timers. `close` resolves once they are released. */
+/** An owner of connections or timers. `close` resolves when they have been released. */
 export interface Closeable {
   close(): Promise<void>;
 }

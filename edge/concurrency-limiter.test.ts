@@ -32,7 +32,7 @@ test.each([
   { share: 0.75, alone: 75 },
   { share: 0.1, alone: 10 },
   { share: 1, alone: 100 },
-])("ConcurrencyLimiter with the share $share gives a single address $alone of 100 slots", ({ share, alone }) => {
+])("ConcurrencyLimiter with share $share gives a single address $alone of 100 slots", ({ share, alone }) => {
   expect(takeAll(new ConcurrencyLimiter({ ...OPTIONS, share }), "a")).toBe(alone);
 });
 
@@ -158,7 +158,7 @@ test("ConcurrencyLimiter serves every waiter when slots are released immediately
   expect([served, limiter.taken, limiter.waiting]).toEqual([10_000, 0, 0]);
 });
 
-test("ConcurrencyLimiter times out waiters oldest first and rejects all on close", () => {
+test("ConcurrencyLimiter times out the oldest waiter first and rejects all waiters on close", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   try {
     const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1, waitMs: 1_000 });

@@ -10,9 +10,9 @@
 
 /** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */
 export interface Waiter {
-  /** Client address; slots are counted per address. Requests from one address are queued in order. */
+  /** Client address, for which slots are counted. Requests from one address are queued in order. */
   readonly address: string;
-  /** Bytes that the waiter keeps in memory. The limiter reads the number only if the waiter has to wait. */
+  /** Bytes that the waiter keeps in memory. The limiter reads this only if the waiter has to wait. */
   readonly bytes: number;
   onAcquired(): void;
   /**
@@ -31,7 +31,9 @@ export interface ConcurrencyLimiterOptions {
   readonly share: number | FixedShare;
   /** Maximum wait, in ms. */
   readonly waitMs: number;
-  /** Maximum number of waiters, and of bytes that they keep in memory; a single address may use `share` of both. Default: no waiting. */
+  /**
+   * Maximum number of waiters, and maximum bytes that they keep in memory. A single address may use `share` of both. Default: no waiting.
+   */
   readonly waiting?: { readonly max: number; readonly bytesMax: number };
 }
 
@@ -66,14 +68,14 @@ const UNLIMITED = { max: Number.POSITIVE_INFINITY, bytesMax: Number.POSITIVE_INF
 export class ConcurrencyLimiter {
   readonly #max: number;
   readonly #mayAcquire: MayAcquire;
-  /** Limits both the number of waiters and their bytes. */
+  /** Limits the waiters, both by number and by bytes. */
   readonly #mayQueue: MayAcquire;
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
   /** Number of slots per address, for addresses with at least one slot. */
   readonly #held = new Map<string, number>();
-  /** Queues by address, served round-robin: an address that got a slot moves to the end. */
+  /** Queues by address, served round-robin: an address that has received a slot moves to the end. */
   readonly #lines = new Map<string, Line>();
   /** All waiters, oldest first. */
   readonly #waiting = new Map<Waiter, Wait>();
@@ -107,10 +109,10 @@ export class ConcurrencyLimiter {
     return true;
   }
 
-  /** Takes a slot now, calling `onAcquired` before this returns, or queues the waiter, or calls `onTimeout`. */
+  /** Takes a slot now and calls `onAcquired` before it returns, or queues the waiter, or calls `onTimeout`. */
   acquire(waiter: Waiter): void {
     const { address } = waiter;
-    // Keeps the order of requests from one address: a new one does not overtake a waiter.
+    // Keeps the order of requests from one address: a new request does not overtake a waiter.
     if (!this.#lines.has(address) && this.tryAcquire(address)) {
       waiter.onAcquired();
       return;
@@ -129,7 +131,7 @@ export class ConcurrencyLimiter {
     this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
   }
 
-  /** Releases a slot of `address`, and assigns it to a waiter that may have it. */
+  /** Releases a slot of `address` and assigns it to the next waiter that is allowed to have it. */
   release(address: string): void {
     this.#taken -= 1;
     const held = this.#held.get(address) ?? 0;
@@ -138,7 +140,7 @@ export class ConcurrencyLimiter {
     if (this.#waiting.size > 0) this.#serve();
   }
 
-  /** Removes a waiter from the queue, and calls none of its methods afterwards. Returns false if it was not waiting. */
+  /** Removes a waiter from the queue; none of its callbacks is called afterwards. Returns false if it was not waiting. */
   cancel(waiter: Waiter): boolean {
     const wait = this.#waiting.get(waiter);
     if (wait === undefined) return false;
@@ -153,7 +155,7 @@ export class ConcurrencyLimiter {
     return true;
   }
 
-  /** Ends all waiting by calling `onTimeout` of every waiter. */
+  /** Ends all waiting by calling every waiter's `onTimeout`. */
   close(): void {
     this.#stopTimer();
     for (const waiter of [...this.#waiting.keys()]) {
@@ -175,11 +177,12 @@ export class ConcurrencyLimiter {
   }
 
   #serve(): void {
-    // The loop that is already running also assigns a slot that is released in the meantime.
+    // If a slot is released in the meantime, the loop that is already running assigns it.
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      // The loop visits an address again after it took a slot and moved to the end. Slots are finite, so the loop ends.
+      // The loop visits an address again after that address took a slot and moved to the end. It ends because the number of slots is
+      // finite.
       for (const [address, line] of this.#lines) {
         if (this.#taken >= this.#max) return;
         const [waiter] = line.seekers;

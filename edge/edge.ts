@@ -7,11 +7,11 @@ import type { PodReports } from "./pods/contract.ts";
 import type { ChangeStream, RecordSource, RecordWriter } from "./projection/contract.ts";
 import type { StoreDescription } from "./redis/describe.ts";
 
-/** `async`: each process decides the limit; `outage`: the shared counters were unreachable. */
+/** `async`: the limit is decided by each process; `outage`: the shared counters were unreachable. */
 export type OverAdmissionCause = "async" | "outage";
 
 export interface OverAdmissionTotal {
-  /** Units beyond limits that the process has admitted since it started. */
+  /** Units beyond limits that this process has admitted since it started. */
   readonly units: number;
   /** Largest amount beyond a limit that was admitted, as a fraction of the limit. */
   readonly largestShare: number;
@@ -23,12 +23,12 @@ export interface OverAdmissionTotal {
 export interface EdgeCounters extends Counters {
   /**
    * Returns what `consume` would return: decides the limits in the shared store and consumes no units. A limit that would pass reports the
-   * remaining units without the cost. Throws `CountersUnavailable`.
+   * remaining units without subtracting the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
   /**
-   * Decides a charge with `accuracy: "local"` as `consume` would, without consuming units. Does not wait: the totals of other processes are
-   * those of the last sync, and the call requests the next.
+   * Decides a charge with `accuracy: "local"` as `consume` would, without consuming units. Does not wait: uses the other processes' totals
+   * as of the last sync, and requests the next sync.
    */
   check(charge: LimitCharge): LimitOutcome;
   /** Drops cached denials. Called when a new projection begins, because the store may have rolled back the counters. */
@@ -36,8 +36,8 @@ export interface EdgeCounters extends Counters {
   /** Records charges that were admitted without the store and returns immediately. The charges are added to the store once it is back. */
   addLater(admitted: readonly LimitCharge[], nowMs: number): void;
   /**
-   * Returns by how much limits have been exceeded so far, as far as this process can measure it: limits with `accuracy: "local"`, and
-   * amounts added after an outage.
+   * Returns by how much limits have been exceeded so far, as far as this process can measure it: for limits with `accuracy: "local"`, and
+   * for amounts that were added after an outage.
    */
   overAdmissions(): Readonly<Record<OverAdmissionCause, OverAdmissionTotal>>;
 }
@@ -67,8 +67,8 @@ export interface Edge {
   /** Redis users of gates; `undefined` if the store has no users. */
   readonly gateUsers: GateUsers | undefined;
   /**
-   * Loads the gate scripts into a store that has lost them, because a gate's user may run scripts but not load them. Throws if the store is
-   * unreachable.
+   * Loads the gate scripts into a store that has lost them, because a gate's user has permission to run scripts but not to load them.
+   * Throws if the store is unreachable.
    */
   loadScripts(): Promise<void>;
   /** Throws if the store does not respond within 1 s. */

@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 5_000;
 
 /**
  * Applies each new certificate to a listening server. Open connections keep the previous certificate. An unusable certificate, for example
- * one without its key, is logged once, and the previous one stays in use.
+ * one whose key is missing, is logged once, and the previous one stays in use.
  */
 export function followCertificate(
   server: { setSecureContext(certificate: Certificate): void },

@@ -20,15 +20,15 @@ export const POD_SCRIPTS: readonly Script[] = [
 ];
 
 /**
- * Loads the gate scripts into every server that has lost them, for example after a restart. Replicas get them too, because a replica may be
- * promoted, and an idle client detects that late. Throws if a master does not respond.
+ * Loads the gate scripts into every server that has lost them, for example after a restart. Loads them into replicas too, because a replica
+ * may be promoted, and an idle client notices that late. Throws if a master does not respond.
  */
 export async function loadPodScripts(client: RedisClient): Promise<void> {
   if (!isCluster(client)) return await loadInto(client);
   const masters = new Set(client.nodes("master"));
   const load = async (node: Redis): Promise<void> => {
     const loaded = loadInto(node);
-    // Ignores errors of replicas, because an unreachable replica gets the scripts later.
+    // Ignores errors of replicas; an unreachable replica gets the scripts later.
     await (masters.has(node) ? loaded : loaded.catch(() => undefined));
   };
   await Promise.all(client.nodes("all").map(load));

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 
 /**
- * Minimum time between log lines of one kind. During an outage or attack, an error that every request causes would hide all other lines.
+ * Minimum time between log lines of one kind. Otherwise an error that every request causes would hide all other lines during an outage or
+ * attack.
  */
 const EVERY_MS = 5_000;
 

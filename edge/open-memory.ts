@@ -8,7 +8,7 @@ import { MemoryProjectionStore } from "./projection/memory.ts";
 
 const NONE = { units: 0, largestShare: 0, lastMs: undefined };
 
-/** The complete edge in this process, for `postern dev`: all components share it. `nowMs` is the clock of every component. */
+/** The complete edge within this process, for `postern dev`: all components share it. `nowMs` is the clock of all of them. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
   const { nowMs = Date.now } = options;
   const store = new MemoryStore(nowMs);
@@ -21,7 +21,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     writer: projected,
     source: projected,
     stream: projected,
-    // This process makes all decisions, so local accuracy equals strict accuracy.
+    // This process makes all decisions, so local accuracy is as good as strict accuracy.
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),

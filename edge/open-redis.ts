@@ -41,7 +41,7 @@ export interface RedisEdgeOptions {
   readonly tls?: RedisAddress["tls"];
   /** First part of every Redis key. Default: `ps`. */
   readonly prefix?: string;
-  /** Whether the Redis user may write only its own pod's report, like the users that the control plane creates for gates. */
+  /** Whether the Redis user may write no report except that of its own pod, like the users that the control plane creates for gates. */
   readonly reportsAreOwn?: boolean;
   /** Name of the connections in the server's client list. */
   readonly clientName: string;
@@ -79,8 +79,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   };
   const events = openReader();
   const clock = new DeadlineClock();
-  // Measures the clock several times before the first counted call and keeps the best result, because a process that is busy starting reads
-  // replies late.
+  // Measures the clock several times before the first counted call and keeps the best result, because a process that is busy while it
+  // starts reads replies late.
   const learnClock = async () => {
     clock.forget();
     for (let time = 0; time < CLOCK_ASKED; time++) await clock.measure(counting);

@@ -96,7 +96,7 @@ const FOREIGN: { what: string; write: (key: string) => Promise<unknown> }[] = [
 ];
 
 describe.each(FOREIGN)("$what under the key", ({ write }) => {
-  test("counters replace an unexpected value at a limit key and start at zero", async () => {
+  test("counters replace an unexpected value at a limit's Redis key and start at zero", async () => {
     const [limit, other] = [aLimit({ limit: 2 }), aLimit({ limit: 1 })];
     expect(await consume(other)).toBe("passed");
     await write(keys.of(limit));
@@ -109,7 +109,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(await redis.type(keys.of(limit))).toBe("hash");
   });
 
-  test("unexpected value at one limit key never admits extra requests to other limits", async () => {
+  test("unexpected value at one limit's Redis key never makes other limits admit extra requests", async () => {
     const [good, bad] = [aLimit({ limit: 2 }), aLimit({ limit: 100 })];
     await write(keys.of(bad));
     const seen: string[] = [];
@@ -117,7 +117,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(seen).toEqual(["passed", "passed", "refused"]);
   });
 
-  test("unexpected value at a limit key is replaced when charges from an outage are added", async () => {
+  test("unexpected value at a limit's Redis key is replaced when charges from an outage are added", async () => {
     const [limit, other] = [aLimit(), aLimit()];
     await write(keys.of(limit));
     const { durationMs } = limit;
@@ -127,7 +127,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(synced?.counts.map(({ current, previous }) => current + previous)).toEqual([3, 3]);
   });
 
-  test("unexpected value at a credits key is replaced from the database, and then credits are spent", async () => {
+  test("unexpected value at a credit counter's Redis key is replaced from the database, and then credits are spent", async () => {
     serial += 1;
     const keyId = `key_${serial}`;
     const credits: CreditCharge = { workspaceId: WORKSPACE, keyId, cost: 1 };

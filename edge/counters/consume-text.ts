@@ -9,13 +9,13 @@ export interface Asked {
   /** Index of the counter of each charge, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
-  /** The credit charge. Its three Redis keys follow the keys of the counters. */
+  /** The credit charge. Its three Redis keys come after the keys of the counters. */
   readonly credits?: CreditCharge | undefined;
 }
 
 /**
  * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number that the script
- * cannot handle. Schemas reject such numbers; if one arrives here anyway, its request must not pass.
+ * cannot handle, because a request with such a number must not pass. Schemas usually reject it earlier.
  */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
   for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);

@@ -5,7 +5,7 @@ import { counterName } from "./memory.ts";
 
 const REMEMBERED_MAX = 20_000;
 
-/** Returns the Redis key of a charge's counter. Keys are cached, because most callers send many requests. */
+/** Returns the Redis key of a charge's counter. Keys are cached, because most callers send many requests with the same charges. */
 export class CounterKeys {
   readonly #keys: RedisKeys;
   readonly #remembered = new BoundedCache<string, string>(REMEMBERED_MAX);

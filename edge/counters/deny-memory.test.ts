@@ -49,7 +49,7 @@ const step = fc.record({
   isForeign: fc.boolean(),
 });
 
-test("denial cache never denies a request that the counters would admit, and never admits a request", async () => {
+test("denial cache never denies a request that the counters would admit, and never admits one by itself", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { clock, inner, memory } = aMemory();
@@ -94,7 +94,7 @@ test("a cached denial reports the other limits and credits of the key unchanged"
   expect(asked()).toBe(2);
 });
 
-test("denial cache does not decide a request whose limits all passed in an earlier denied request", async () => {
+test("denial cache does not decide a request all of whose limits passed in an earlier, denied request", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });

@@ -18,7 +18,7 @@ interface Remembered {
   readonly outcome: LimitOutcome;
   /** Time at which the cached outcome expires: store time, Unix ms. */
   readonly untilMs: number;
-  /** Credits that were reported with the outcome. */
+  /** Credits as reported with the outcome. */
   readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
 }
 
@@ -27,7 +27,10 @@ const REMEMBERED_MAX = 10_000;
 export class DenialCache implements StrictCounters {
   readonly #inner: StrictCounters;
   readonly #remembered: BoundedCache<string, Remembered>;
-  /** Store clock − monotonic clock, measured from the time of sending, so that the estimate is never behind the store. */
+  /**
+   * Store clock − monotonic clock. It is measured from the time at which a request was sent, so that the estimate is never behind the
+   * store.
+   */
   #offsetMs = 0;
 
   readonly #monotonicMs: () => number;
@@ -48,7 +51,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock has been set back, so the cached expiry times are too late.
+      // The store clock has been set back, so the cached outcomes would expire too late.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
@@ -105,5 +108,5 @@ export class DenialCache implements StrictCounters {
   }
 }
 
-/** Name of a cached outcome. It includes the limit, so that a changed limit misses the cache. */
+/** Name of a cached outcome. It includes the limit, so that a request with a changed limit does not find the outcome. */
 const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

@@ -89,7 +89,7 @@ describe("calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_000)).toBe(false);
   });
 
-  test("a failed probe keeps the counter circuit breaker open for another second", () => {
+  test("failed probe keeps the counter circuit breaker open for another second", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(60_000)).toBe(true);
     breaker.failed(60_000);
@@ -105,7 +105,7 @@ describe("calls of the last 5 to 10 s", () => {
   });
 });
 
-test("counter circuit breaker passes the caller's deadline on", async () => {
+test("counter circuit breaker passes on the caller's deadline", async () => {
   const asked: (ConsumeOptions | undefined)[] = [];
   const inner: StrictCounters = {
     consume: async (_request, options) => {
@@ -243,7 +243,7 @@ describe("a Redis that stops responding", () => {
     expect(breaker.admits(1_900)).toBe(false);
   });
 
-  test("caller that waited in vain calls again at once and is refused without a wait", async () => {
+  test("caller that retries immediately after its call timed out is refused without another wait", async () => {
     let asked = 0;
     const silent = countersThat(() => {
       asked += 1;
@@ -257,7 +257,7 @@ describe("a Redis that stops responding", () => {
     expect(asked).toBe(1);
   });
 
-  test("call that was sent just before the last response opens the counter circuit breaker after 1 s", () => {
+  test("circuit breaker opens 1 s after a call that was sent just before the last response was read", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
@@ -268,7 +268,7 @@ describe("a Redis that stops responding", () => {
     expect(breaker.admits(2_000)).toBe(false);
   });
 
-  test("counter circuit breaker stays closed while some responses arrive, however late", () => {
+  test("counter circuit breaker stays closed while some responses arrive, even late ones", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     for (let nowMs = 1_000; nowMs < 6_000; nowMs += 100) {

@@ -24,9 +24,9 @@ const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
 /**
- * Time without a response after which the breaker opens. It is less than the 1 s for which an api-server waits for a call: a busy process
- * may read the last response tens of milliseconds after it sent the first call that gets none. The timeout of that call must open the
- * breaker, because its caller would otherwise wait twice.
+ * Time without a response after which the breaker opens. It is less than the 1 s for which an api-server waits for a call, because a busy
+ * process may read the last response tens of milliseconds after it has sent the first call without a response. The timeout of that call
+ * must still open the breaker, because its caller would otherwise wait a second time.
  */
 const SILENCE_MS = 900;
 
@@ -43,7 +43,7 @@ export class Breaker {
     return this.#openUntilMs !== 0;
   }
 
-  /** Returns whether a call may be made; with an open breaker, one per second. In all methods `nowMs` is a monotonic time. */
+  /** Returns whether a call may be made; while the breaker is open, one per second may. In all methods `nowMs` is a monotonic time. */
   admits(nowMs: number): boolean {
     if (this.#openUntilMs === 0) return true;
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
@@ -101,19 +101,19 @@ export class Breaker {
 export interface GuardOptions {
   readonly timeoutMs: number;
   /**
-   * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. Calls do
-   * not wait for this probe, so a slow store may take longer to respond. Default: the breaker tests the store with one of the calls.
+   * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. No call
+   * waits for this request, so a slow store may take longer than a call to respond to it. Default: one of the calls tests the store.
    */
   readonly probe?: () => Promise<unknown>;
 }
 
 /*
- * In a busy process the timer may fire before the process has read a reply that has arrived, or even before it has sent the request. So the
- * process reads what has arrived before a call fails, and a call whose timer is late gets its timeout a second time, but at most `EXTENSION_MS_MAX`.
- * Otherwise a busy process would look like a lost Redis.
+ * In a busy process the timer may fire before the process has read a reply that has already arrived, or even before it has sent the
+ * request. So the process reads what has arrived before it fails a call, and a call whose timer is late gets its timeout once more, up to
+ * `EXTENSION_MS_MAX`. Otherwise a busy process would take Redis for unreachable.
  */
 
-/** Delay after which a late timer indicates that the process was busy. */
+/** Delay of a timer from which on the process is considered busy. */
 const LATE_MS = 10;
 const EXTENSION_MS_MAX = 250;
 
@@ -129,7 +129,7 @@ export class GuardedCounters implements StrictCounters {
   readonly #options: GuardOptions;
   readonly #breaker = new Breaker();
   readonly #pending = new Slots<Pending>();
-  /** One timer for all calls, because a timer per call would cost more than the call. */
+  /** One timer for all calls, because a timer for each call would cost more than the call itself. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(inner: StrictCounters, options: GuardOptions) {
@@ -191,7 +191,7 @@ export class GuardedCounters implements StrictCounters {
     if (!this.#pending.remove(pending)) return;
     const nowMs = performance.now();
     this.#breaker.failed(nowMs);
-    // Opens the breaker before the caller, which may call again immediately, gets its error.
+    // Opens the breaker before the caller gets its error, because the caller may call again immediately.
     this.#breaker.checkSilence(nowMs);
     pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }
@@ -201,7 +201,7 @@ export class GuardedCounters implements StrictCounters {
     this.#timer.unref();
   }
 
-  /** Fails calls that are overdue. The timer is set only while calls are in flight; the next call sets it again. */
+  /** Fails overdue calls. The timer is set only while calls are in flight; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
@@ -218,7 +218,7 @@ export class GuardedCounters implements StrictCounters {
       nextMs = Math.min(nextMs, pending.dueMs);
     }
     this.#timer = undefined;
-    // Rounds up, because a timer that fires early would find no call due and be set again immediately.
+    // Rounds up, because a timer that fires too early would find no overdue call and be set again immediately.
     if (nextMs !== Number.POSITIVE_INFINITY) this.#arm(Math.ceil(nextMs - nowMs));
   }
 }

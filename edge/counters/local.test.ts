@@ -94,7 +94,7 @@ test("local counters use bounded memory for new identifiers during a long outage
   expect(sent).toBe(100_000);
 });
 
-test("local counters count an amount once before and after its sync reply", async () => {
+test("local counters count an amount exactly once, both before and after the reply to its sync", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ test("local counters include amounts of other processes after the next sync", as
   expect(await admit(second, 10)).toBe(3);
 });
 
-test("local counters send amounts admitted during an outage once after it", async () => {
+test("local counters send amounts admitted during an outage after it, exactly once", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const counters = aProcess(shared);
@@ -213,7 +213,7 @@ describe("beside strict limits and credits", () => {
     expect(limits.map(({ remaining }) => remaining)).toEqual([2, 4, 9]);
   });
 
-  test("a local denial charges no strict limits or credits and reports their remaining amounts", async () => {
+  test("local denial charges no strict limits or credits, and reports their remaining amounts", async () => {
     const { counters } = mixed();
     const refused = await counters.consume({ limits: [strict, { ...charge, limit: 0 }], credits });
     expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 5 }, { passed: false }] });
@@ -224,7 +224,7 @@ describe("beside strict limits and credits", () => {
     expect(passed.credits).toEqual({ status: "spent", remaining: 1 });
   });
 
-  test("a strict denial charges no local limits and reports their remaining amounts", async () => {
+  test("strict denial charges no local limits, and reports their remaining amounts", async () => {
     const { counters, shared } = mixed();
     const refused = await counters.consume({
       limits: [
@@ -245,7 +245,7 @@ describe("beside strict limits and credits", () => {
     expect(refused).toMatchObject({ passed: true, limits: [{ remaining: 8 }], credits: { status: "refused" } });
   });
 
-  test("unreachable strict counters leave local limits uncharged", async () => {
+  test("request charges no local limits if the strict counters are unreachable", async () => {
     const { counters } = mixed({
       consume: () => Promise.reject(new CountersUnavailable("away")),
       close: async () => {},

@@ -9,7 +9,7 @@ import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts"
 
 /*
  * Limits with `accuracy: "local"` are decided in this process, from the store's last totals and the units that this process has admitted
- * since then. Both are synced every 100 ms. So all processes together may exceed the limit by the units that they admit between two
+ * since then. Both are synced every 100 ms. Therefore all processes together can exceed the limit by the units that they admit between two
  * successful syncs. Each process measures its own part of that excess.
  *
  * An amount that was sent is never sent again: if the reply is lost, the amount counts here as if it had arrived.
@@ -29,13 +29,13 @@ interface LocalCounter {
   /** Totals of all processes at the last sync. */
   shared: WindowCounts | undefined;
   /**
-   * Units admitted in this process since the last sync, at most one amount per window. Negative if a denial by another limit gave units
-   * back.
+   * Units admitted in this process since the last sync, at most one amount per window. An amount is negative if units were given back
+   * because another limit denied the request.
    */
   pending: Amount[];
-  /** Amounts in flight. They count in this process until a reply contains totals that include them. */
+  /** Amounts in flight. This process counts them in addition to the totals until a reply contains totals that include them. */
   underWay: readonly Amount[];
-  /** Limit of the last request, by which over-admission is measured. */
+  /** Limit of the last request, against which over-admission is measured. */
   limit: number;
 }
 
@@ -104,7 +104,7 @@ export class LocalCounters implements Counters {
       return { nowMs, limits: decided.outcomes, passed: decided.passed };
     }
     if (!decided.passed) {
-      // The dry run consumes no units; its result is only reported.
+      // The dry run consumes no units; its result is only shown.
       const asked = await this.#strict.consume({ limits: strict }, { dryRun: true });
       const outcomes = inOrder(limits, decided.outcomes, asked.limits);
       const base = { nowMs: asked.nowMs, limits: outcomes, passed: false };
@@ -201,7 +201,7 @@ export class LocalCounters implements Counters {
       // The amounts were not sent, so they become pending again, together with the units admitted in the meantime.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
-        // Does not send amounts of evicted counters again, because a long outage would otherwise keep every identifier in memory.
+        // Amounts of evicted counters are not sent again, because a long outage would otherwise keep every identifier in memory.
         const isKept = this.#counters.get(counter.name) === counter;
         if (counter.underWay.length > 0 && isKept) this.#touched.add(counter);
         else if (!isKept) this.#touched.delete(counter);
@@ -235,7 +235,7 @@ export class LocalCounters implements Counters {
   }
 }
 
-/** Returns the last totals plus the amounts of this process that they do not include. */
+/** Returns the last totals, plus those amounts of this process that they do not include. */
 function cachedCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
   return withAmounts(withAmounts(shared, underWay), pending);
 }

@@ -45,7 +45,7 @@ test("memory counters hold at most the configured number of entries", async () =
   expect(store.limits.has("ws_1:name:1:n:60000:99")).toBe(true);
 });
 
-test("a dry run of memory counters decides with costs but consumes nothing", async () => {
+test("dry run of memory counters includes the costs in its decision but consumes nothing", async () => {
   const counters = new MemoryCounters(new MemoryStore(() => 0));
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
   const request = { limits: [aCharge({ cost: 6 }), aCharge({ identifier: "bob", limit: 5, cost: 6 })], credits };

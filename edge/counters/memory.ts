@@ -6,14 +6,14 @@ import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 interface KeptCounts extends WindowCounts {
-  /** Time after which the counts can be dropped, Unix ms: the end of the window after the one that they belong to. */
+  /** Time after which the counts can be dropped, Unix ms: the end of the window that follows theirs. */
   readonly expiresMs: number;
 }
 
-/** Maximum number of counters. Callers choose the identifiers, so beyond the maximum the oldest counter is evicted. */
+/** Maximum number of counters. Callers choose the identifiers, so the number is bounded: beyond it, the oldest counter is evicted. */
 const COUNTERS_MAX = 500_000;
 
-/** Number of counters that each call checks for expiry, so that no call sweeps all of them. */
+/** Number of counters that each call checks for expiry, so that no call has to check all of them. */
 const SWEEP_PER_CALL = 2;
 
 /** The counters of one process, shared by `MemoryCounters` and `MemoryCreditStore`. */
@@ -53,7 +53,7 @@ export class MemoryStore implements MemoryCreditCounters {
   }
 }
 
-/** Returns the name of a charge's counter within this process. The length prefix keeps different charges from getting one name. */
+/** Returns the name of a charge's counter within this process. The length prefix makes the names of different charges differ. */
 export function counterName({ workspaceId, scope, identifier, durationMs }: LimitCharge): string {
   return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
 }

@@ -5,13 +5,14 @@ import type { Synced, SyncItem } from "./sync.ts";
 
 /*
  * Units that a process admitted by its own counts while the shared counters were unreachable. Once the counters respond again, the units
- * are added to them, so that running windows include the units, and the totals show by how much limits were exceeded.
+ * are added to them. Running windows then include the units, and the totals show by how much limits were exceeded.
  *
- * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and over-admission by it is not measured.
+ * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and the over-admission that it caused is not
+ * measured.
  */
 
 /**
- * Maximum number of counters. Callers choose the identifiers, so the number must be bounded; units on further counters are never added to
+ * Maximum number of counters. Callers choose the identifiers, so the number must be bounded. Units on further counters are never added to
  * the store.
  */
 const COUNTERS_MAX = 50_000;
@@ -90,7 +91,7 @@ export class OutageCounts {
     if (synced === "unknown") return;
     if (synced === undefined) return this.#putBack(round);
     for (const [at, [, { charge, amounts }]] of round.entries()) {
-      // Uses the totals that were returned for the last amount of each counter, because they include all amounts of the counter.
+      // Uses the totals that were returned for the last amount of each counter, because they include all of the counter's amounts.
       const counts = synced.counts[(ends[at] ?? 0) - 1];
       const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
       const { limit, durationMs } = charge;
@@ -98,7 +99,7 @@ export class OutageCounts {
     }
   }
 
-  /** Puts amounts back after a failed sync, in addition to those admitted in the meantime. */
+  /** Puts amounts back after a failed sync, and adds them to those admitted in the meantime. */
   #putBack(round: readonly (readonly [string, Admitted])[]): void {
     for (const [name, { charge, amounts }] of round) {
       const since = this.#admitted.get(name)?.amounts ?? new Map<number, number>();

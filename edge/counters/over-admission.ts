@@ -1,6 +1,6 @@
 import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 
-/** Measures by how much this process exceeded limits that it did not count strictly, as far as the totals show this. */
+/** Measures by how much this process exceeded limits that it did not count strictly, as far as the counters' totals show this. */
 export class OverAdmission {
   #units = 0;
   #largestShare = 0;
@@ -21,7 +21,7 @@ export class OverAdmission {
     return this.#lastMs;
   }
 
-  /** Records totals of a counter. They include `own` units of this process that no earlier call reported. */
+  /** Records a counter's current totals. `own` is the number of units in them that this process added and has not recorded before. */
   note(counts: WindowCounts, of: { limit: number; durationMs: number; nowMs: number; own: number }): void {
     const { limit, own } = of;
     if (own <= 0) return;

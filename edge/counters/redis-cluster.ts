@@ -31,10 +31,10 @@ interface Share extends Group {
 }
 
 /**
- * Counters on a cluster. Each counter may be in another slot, so each is called separately and concurrently. If one counter refuses, the
- * units of the others are given back. Meanwhile a concurrent caller may be refused although the units are about to be given back, but no
- * more than the limit is ever admitted. Giving back is attempted once: a lost call makes a count too high, never too low. Deadlines assume
- * that the clocks of the nodes differ by only a few milliseconds.
+ * Counters on a cluster. Each counter may be in another slot, so all are called separately, at the same time. If one counter refuses, the
+ * units of the others are given back. Before this, a concurrent caller may be refused because of these units, but no more than the limit is
+ * ever admitted. Giving back is attempted only once: if that call is lost, a count is too high, never too low. Deadlines assume that the
+ * clocks of the nodes differ by only a few milliseconds.
  */
 export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
@@ -135,9 +135,7 @@ export class RedisClusterCounters implements StrictCounters {
     }
   }
 
-  /**
-   * Adding to a set is idempotent, so the command may be retried. If the entry is lost anyway, the next request of the key adds it again.
-   */
+  /** Adding to a set is idempotent, so the command can be retried. If the entry is lost anyway, the key's next request adds it again. */
   async #mark(set: string, keyId: string): Promise<void> {
     for (let attempt = 0; attempt < 2; attempt++) {
       const isMarked = await this.#client.sadd(set, keyId).then(

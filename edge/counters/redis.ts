@@ -18,8 +18,8 @@ interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
   /**
-   * Whether this is the second attempt. The first attempt reached the store after its deadline, according to the estimate of the store's
-   * clock, and changed nothing.
+   * Whether this is the second attempt. By the estimate of the store's clock, the first attempt reached the store after its deadline and
+   * changed nothing.
    */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
@@ -32,20 +32,20 @@ export type Replies = readonly (readonly number[] | null)[];
 /**
  * Decides all limits and the credits of a request in one script call on one Redis. A single request is sent immediately. Under load (when
  * the last call contained several requests), all requests of one event-loop turn are sent together at its end. Requests that arrive while a
- * reply is awaited are sent together when it arrives, like Nagle's algorithm, or when the call is full. This saves most of the cost per
- * request, and delays a request by at most the wait for one reply.
+ * reply is awaited are sent together when the reply arrives, as in Nagle's algorithm, or as soon as they fill a call. This saves most of
+ * the cost per request, and delays a request by at most the wait for one reply.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
   /**
-   * Cached commands, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. A list that
-   * ends with a limit of a namespace is new in each request, so its cached command would never be used.
+   * Cached commands, by the charges of a request. The list of a key's own limits lives as long as the key's cached record. A list that ends
+   * with a limit of a namespace is new for each request, so its command is not cached.
    */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
-  /** Number of keys and bytes in the waiting commands. A command text is ASCII, so its length in characters is its size in bytes. */
+  /** Number of keys and bytes in the waiting commands. A command's text is ASCII, so its length in characters is its size in bytes. */
   #waitingKeys = 0;
   #waitingBytes = 0;
   /** Script calls in flight. */
@@ -118,7 +118,7 @@ export class RedisCounters implements StrictCounters {
     if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
-  /** Sends those requests of a group that still have a waiting caller. Errors reject the promise; the method never throws synchronously. */
+  /** Sends those requests of a group whose callers are still waiting. Errors reject the promise; the method never throws synchronously. */
   async #send(group: readonly Waiting[]): Promise<{ sent: readonly Waiting[]; replies: Replies }> {
     let sentAtMs = performance.now();
     if (this.#clock.deadlineOf(sentAtMs, sentAtMs) === undefined) {
@@ -198,7 +198,7 @@ export class RedisCounters implements StrictCounters {
 export const scriptFailed = (keys: readonly string[]): string =>
   `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
-/** Reply of the script for a request that it processes after the request's deadline. */
+/** Reply of the script for a request that it receives after the request's deadline. */
 export const TOO_LATE = -1;
 
 function giveUp({ reject }: Waiting): false {

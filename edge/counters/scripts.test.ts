@@ -167,7 +167,7 @@ test("counter Lua script admits a single limit exactly like the reference implem
   );
 });
 
-test("counter Lua script marks a key id that looks like a number as dirty without altering the id", async () => {
+test("counter Lua script marks a key as dirty without altering an id that looks like a number", async () => {
   const ids = ["0012", "1e5", "0x10", "9007199254740993"];
   for (const keyId of ids) {
     const credits = { workspaceId: "ws_numbers", keyId, cost: 1 };

@@ -4,14 +4,14 @@ import { defineScript } from "../redis/script.ts";
 
 /*
  * The arithmetic of core/ratelimits/window.ts in Lua, so that reading, deciding and counting are atomic across processes. Lua numbers are
- * doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock is that of Redis. Replies contain the
+ * doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock is the one of Redis. Replies contain the
  * counts before the call; the caller computes the outcomes with the functions in core/ratelimits.
  */
 
 /** Maximum requests, counters and credits per call, because a script blocks Redis. */
 export const CONSUME_REQUESTS_MAX = 32;
 export const CONSUME_KEYS_MAX = 512;
-/** Maximum bytes of all texts of a call. The text of a request with 100 limits takes 5 KiB. */
+/** Maximum bytes of all texts in a call. The text of a request with 100 limits has 5 KiB. */
 export const CONSUME_TEXT_BYTES_MAX = 32 * 1024;
 export const SYNC_KEYS_MAX = 200;
 
@@ -81,8 +81,8 @@ end
 
 /**
  * Decides any request. `consume(first, keys, text, deadline)` decides the request in `text`, whose `keys` keys follow KEYS[first], at the
- * time `now`, and returns the reply as text. Requests of one rule have equal texts, which are parsed once. A request may count only on its
- * own keys, so that a call costs no more than its keys and its text.
+ * time `now`, and returns the reply as text. Requests of one rule have equal texts, which are parsed once. A request can count only on its
+ * own keys, so the cost of a call is bounded by its keys and its text.
  */
 const CONSUME_ANY = `${READ_COUNTER}${SPEND}
 local function words_of(text)
@@ -213,8 +213,8 @@ return '[' .. table.concat(replies, ',') .. ']'
 );
 
 /**
- * For a cluster, after another slot has refused: gives back the units consumed here. This happens only in the window in which they were
- * consumed, so that a late call cannot lower a count that it never raised. KEYS: the counter. ARGV: the window, the cost.
+ * For a cluster, after another slot has refused: gives back the units consumed here, but only within the window in which they were
+ * consumed, so that a late call cannot lower another window's count. KEYS: the counter. ARGV: the window, the cost.
  */
 export const GIVE_BACK = defineScript(
   { keys: 1, args: 2 },

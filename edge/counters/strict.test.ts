@@ -14,7 +14,7 @@ const aCharge = (charge: Partial<CounterCharge>): CounterCharge => ({
   ...charge,
 });
 
-test("strict counters report a passing limit uncharged when another limit denies the request", () => {
+test("strict counters report a limit that passes as uncharged when another limit denies the request", () => {
   const charges = [aCharge({}), aCharge({ counterKey: "b", cost: 6 }), aCharge({ counterKey: "new" })];
   const outcomes = [
     { passed: true, remaining: 1, resetMs: 101 * minute },

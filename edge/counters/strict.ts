@@ -11,11 +11,11 @@ export interface Caller {
 
 export interface ConsumeOptions {
   /**
-   * Whether the request is already rejected. If so, the call decides the limits with their costs, but consumes no units and ignores
-   * credits. For each limit that would pass, it reports the remaining units without the cost (api-v2.md section 9.2).
+   * Whether the request is already rejected. If so, the call evaluates the limits with their costs, but consumes no units and ignores
+   * credits. For each limit that would pass, it reports the remaining units without subtracting the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
-  /** Caller that waits for the outcome. After the caller has given up, no units are consumed. Default: waits for a few seconds. */
+  /** Caller that waits for the outcome. Once the caller has given up, no units are consumed. Default: waits for a few seconds. */
   readonly caller?: Caller;
 }
 
@@ -24,7 +24,10 @@ export interface StrictCounters extends Counters {
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed>;
 }
 
-/** Returns the outcome of each charge in a rejected request. A charge that would pass reports the remaining units without its cost. */
+/**
+ * Returns the outcome of each charge in a rejected request. A charge that would pass reports the remaining units without subtracting its
+ * cost.
+ */
 export function reportRefused(
   charges: readonly CounterCharge[],
   outcomes: readonly LimitOutcome[],

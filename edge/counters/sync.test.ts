@@ -18,7 +18,7 @@ test.each([
     after: { window: 8, current: 1, previous: 5 },
   },
   { name: "of a later window leaves nothing to carry over", window: 9, after: { window: 9, current: 1, previous: 0 } },
-])("merging an amount into counter windows has the expected result: an amount $name", ({ window, after }) =>
+])("merging an amount into the windows of a counter has the expected result: an amount $name", ({ window, after }) =>
   expect(withAmounts(counts, [{ window, amount: 1 }])).toEqual(after),
 );
 

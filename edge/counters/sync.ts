@@ -33,9 +33,7 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
   return sum;
 }
 
-/**
- * Syncs with Redis. Returns `undefined` without sending any amount if disconnected. Throws if it is unknown whether the amounts were added.
- */
+/** Syncs with Redis. If disconnected, sends no amounts and returns `undefined`. Throws if it is unknown whether the amounts were added. */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;
   const size = isCluster(client) ? 1 : SYNC_KEYS_MAX;

@@ -35,37 +35,40 @@ export interface Found<T> {
 }
 
 /**
- * Credit counters. A method for several counters takes one round trip if a single connection serves all of them. All methods throw if the
- * store is unreachable.
+ * Credit counters. A method for several counters takes one round trip if all of them are on one connection. All methods throw if the store
+ * is unreachable.
  */
 export interface CreditStore extends Closeable {
   /**
-   * Creates the counters. With the same rev, a counter is reopened and keeps the greater `spent`. A higher rev replaces the counter; a
-   * lower rev is rejected.
+   * Creates the counters. If a counter with the same rev exists, it is reopened and keeps the greater `spent`. A higher rev replaces the
+   * counter, a lower rev is rejected.
    */
   load(counted: readonly CountedKey[]): Promise<void>;
-  /** Stops spending and returns the exact counters, in order; `undefined` for each counter that the store does not have. Idempotent. */
+  /**
+   * Closes the counters, so that nothing more is spent, and returns their exact values in order; `undefined` for each counter that the
+   * store does not have. Idempotent.
+   */
   suspend(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>>;
   /** Returns the counters, in order; `undefined` for each counter that the store does not have. */
   read(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>>;
-  /** Removes the counters of keys that are now unlimited or deleted. */
+  /** Removes the counters of keys that were deleted or no longer have a credit limit. */
   remove(refs: readonly CreditRef[]): Promise<void>;
   /**
-   * Returns those of the given workspaces that have dirty counters, which means that credits have been spent since the counters were last
+   * Returns those of the given workspaces that have dirty counters: counters from which credits have been spent since they were last
    * cleared. Takes one round trip.
    */
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
   listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>>;
-  /** Clears dirty counters, except those with a changed `spent` or `rev`. */
+  /** Clears dirty counters, except those whose `spent` or `rev` has changed since. */
   clearDirty(seen: readonly CountedKey[]): Promise<void>;
   /**
    * Closes every counter of every workspace after the store was rolled back, so that each is loaded again before credits are spent. Loading
-   * keeps the greater `spent`, so that credits which Postgres records as spent are not granted again.
+   * keeps the greater `spent`, so credits that Postgres records as spent are not granted again.
    */
   closeAll(): Promise<void>;
   /** Returns those of the given workspaces in which a caller tried to spend credits without an open counter. Takes one round trip. */
   findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
-  /** Returns and removes the keys whose credits could not be spent since the last call, because their counter was not open. */
+  /** Returns and removes the keys whose credits could not be spent since the last call because their counters were not open. */
   takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>>;
 }

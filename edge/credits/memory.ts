@@ -1,7 +1,7 @@
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { creditsKey, type MemoryCreditCounters, type MemoryCredits } from "./memory-counters.ts";
 
-/** Credit counters of one process. `MemoryCounters` over the same store spends from them. */
+/** Credit counters of one process. `MemoryCounters` with the same store spends from them. */
 export class MemoryCreditStore implements CreditStore {
   readonly #store: MemoryCreditCounters;
 

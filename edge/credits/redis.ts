@@ -6,7 +6,7 @@ import { readNumbers, runScript, runScripts, type Script, type ScriptCall, withi
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/** Timeout of a call. It is short because callers hold a row lock while they wait. */
+/** Timeout of a call. It is short, because callers hold a row lock while they wait. */
 const TIMEOUT_MS = 1_000;
 /** Reply of a script that ran after its deadline and did nothing. */
 const TOO_LATE = -1;
@@ -120,8 +120,8 @@ export class RedisCreditStore implements CreditStore {
   async close(): Promise<void> {}
 
   /**
-   * The dirty set and the counter are in different slots. A caller adds the key to the dirty set after it has spent credits, so a caller
-   * that spends after this read adds the key again.
+   * The dirty set and the counter are in different slots, so another caller may spend in between. It adds the key to the dirty set after
+   * spending, so the key is then marked again.
    */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);

@@ -2,8 +2,8 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * Scripts for a credit counter, which is a hash {rev, granted, spent, open}, and for two sets of key ids. Several processes write `spent`
- * concurrently, so reading and writing must be one atomic step.
+ * Scripts for a credit counter, which is a hash {rev, granted, spent, open}, and for two sets of key ids. Several processes change `spent`
+ * concurrently, so each script reads and writes in one atomic step.
  */
 
 /** `read_credits(key)`: rev, granted and spent, or nil. The length is checked first, because a field can have any size. */
@@ -85,8 +85,8 @@ return removed
 );
 
 /**
- * Takes random ids out of a set, so that ids that cannot be handled yet do not block the others. The total size is bounded too: a member
- * can have any size, and overlong members are not returned. A value that is not a set is deleted. KEYS: the set. ARGV: maximum ids, maximum
+ * Takes random ids out of a set, so that ids that cannot be handled yet do not block the others. The total size is also bounded: members
+ * can have any size, but overlong ones are not returned. A value that is not a set is deleted. KEYS: the set. ARGV: maximum ids, maximum
  * length of an id, 1 to keep the returned ids in the set. Reply: the number of members that were not ids, the number of remaining members,
  * the ids.
  */

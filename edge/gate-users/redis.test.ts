@@ -56,7 +56,7 @@ const CLUSTER = { cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] };
 test.each([
   { name: "one Redis", options: {}, search: "" },
   { name: "a Redis Cluster", options: CLUSTER, search: "?cluster=true" },
-])("a gate has one Redis user and only its last password is valid on $name", async ({ options, search }) => {
+])("gate has one Redis user, and only its last password is valid, on $name", async ({ options, search }) => {
   const { users, port, names } = await open(options, search);
   const first = await users.issue(aRef());
   expect(await signsIn(port, first)).toBe(true);
@@ -141,7 +141,7 @@ test("issuing a Redis user fails within its timeout when Redis hangs", async () 
   process.kill(own.pid, "SIGCONT");
 });
 
-test("a pod report is listed only under the pod name registered for its Redis user", async () => {
+test("pod report is listed only under the pod name that is registered for its Redis user", async () => {
   const { raw, edge, users, port } = await open();
   await edge.loadScripts();
   const { username, password } = await users.issue(aRef());

@@ -7,7 +7,7 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 /*
- * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: so a user without
+ * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created, so a user without
  * an entry shows that data was lost. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
  * them. That node then rejects the gates, which request credentials again, and the api-server creates their users on all nodes again.
  */
@@ -62,8 +62,9 @@ return 1
 
 /**
  * Removes users from the set that are expired, or that their gates did not renew although others were renewed at least 2 h later. Renewals
- * in the last minutes do not count as evidence, because they may be the first after an outage. KEYS: the expiries of users. ARGV: maximum
- * users; validity of a user, renewal interval, and the age below which a renewal does not count as evidence, in ms. Reply: the users.
+ * in the last few minutes do not count as evidence, because they may be the first ones after an outage. KEYS: the expiries of users. ARGV:
+ * maximum users; validity of a user, renewal interval, and the age below which a renewal does not count as evidence, in ms. Reply: the
+ * users.
  */
 export const TAKE_OVER = defineScript(
   { keys: 1, args: 4 },
@@ -80,7 +81,7 @@ return users
 `,
 );
 
-/** A Redis in which gates have users. The permissions of a user are different in a Redis that holds only events. */
+/** A Redis in which gates have users. In a Redis that holds only events, the users have other permissions. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";
@@ -92,7 +93,7 @@ export class RedisGateUsers implements GateUsers {
   readonly #keys: RedisKeys;
   readonly #prefix: string;
 
-  /** The first store holds the expiries. The caller owns and closes the connections. */
+  /** The first store holds the expiries. The caller owns the connections and closes them. */
   constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
     this.#stores = stores;
     this.#client = stores[0].client;
@@ -142,7 +143,7 @@ export class RedisGateUsers implements GateUsers {
     return [...users].filter((user) => !known.has(user)).slice(0, SWEPT_MAX);
   }
 
-  /** Runs a command on all nodes. Throws if one of them fails, because a user must exist on all nodes. */
+  /** Runs a command on all nodes, because a user must exist on each of them. Throws if one of them fails. */
   async #onAllNodes(command: (store: UserStore) => readonly string[]): Promise<void> {
     const sent = this.#stores.flatMap((store) =>
       nodesOf(store.client).map((node) => within(RESPONSE_MS_MAX, node.call("ACL", ...command(store)))),
@@ -155,7 +156,7 @@ export class RedisGateUsers implements GateUsers {
   }
 }
 
-/** Returns all nodes, including replicas, because a replica may be promoted. */
+/** Returns all nodes. Replicas are included, because a replica may be promoted. */
 const nodesOf = (client: RedisClient): Redis[] => (isCluster(client) ? client.nodes("all") : [client]);
 
 const userDigest = ({ workspaceId, policyId, podUid }: GateRef): string =>

@@ -7,7 +7,7 @@ import type { Closeable } from "../closeable.ts";
 
 export const POD_REPORT_MAX_AGE_MS = 15_000;
 
-/** A pod that stopped reporting without signing off, because it hangs or was killed, is listed as silent for this long. */
+/** A pod that stopped reporting without signing off, because it hangs or was killed, is listed for this long. */
 export const POD_SILENT_MAX_AGE_MS = 600_000;
 
 export interface PolicyRef {
@@ -26,17 +26,18 @@ export interface PodReport extends PolicyRef {
   /** A stored policy that this pod cannot enforce, because a newer version wrote it. */
   readonly refused?: RefusedPolicy;
   /**
-   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod whose version does not count by
+   * Requests that this pod rejected under the active policy. `undefined` if there is no policy, or if the pod's version does not count by
    * rule.
    */
   readonly refusals?: PodRefusals;
   /**
    * Amount by which this pod exceeded limits that it counted by itself while the shared counters were unreachable; `undefined` if it
-   * exceeded none.
+   * exceeded no limit.
    */
   readonly overAdmitted?: PodLimitsExceeded;
   /**
-   * Port in its own pod that the gate forwards requests to; `undefined` for another host, and for a gate whose version does not report it.
+   * Port in its own pod to which the gate forwards requests. `undefined` if it forwards to another host, or if its version does not report
+   * the port.
    */
   readonly upstreamPort?: number;
   /** Version of the sidecar; empty if not reported. */
@@ -48,13 +49,13 @@ export interface PodReport extends PolicyRef {
 export interface PodLimitsExceeded {
   /** Units admitted by this pod. */
   readonly units: number;
-  /** Largest amount beyond a limit that all pods together admitted, in percent of the limit, rounded up. */
+  /** Largest amount beyond a limit that all pods admitted together, in percent of the limit, rounded up. */
   readonly percent: number;
   /** Time at which a limit was last exceeded, Unix ms of the shared store's clock. */
   readonly lastMs: number;
 }
 
-/** Rejections by one pod since its policy became active. Counts start at zero with each new policy and each start of the pod. */
+/** Rejections by one pod since its policy became active. Counting starts again with each new policy and each start of the pod. */
 export interface PodRefusals {
   /** Time at which counting began, Unix ms of the shared store's clock. */
   readonly sinceMs: number;
@@ -62,9 +63,9 @@ export interface PodRefusals {
    * Mode of the policy. In `Audit` mode no request was rejected, and the counts are the requests that `Enforce` mode would have rejected.
    */
   readonly mode: "Enforce" | "Audit";
-  /** The largest counts, at most `RULE_COUNTS_MAX`. */
+  /** The largest counts; at most `RULE_COUNTS_MAX` of them. */
   readonly counts: readonly RuleCount[];
-  /** Sum of all counts that `counts` omits. */
+  /** Sum of the counts that are not in `counts`. */
   readonly others: number;
 }
 
@@ -76,13 +77,13 @@ export interface RuleCount {
   readonly count: number;
 }
 
-/** Rule index for requests that were rejected because of the path itself. */
+/** Rule index for requests that were rejected because of their path, before any rule was evaluated. */
 export const BEFORE_RULES = -2;
 
-/** Maximum number of counts in a report. It keeps a report under 2 KiB, because every pod sends its report every few seconds. */
+/** Maximum number of counts in a report. It keeps reports below 2 KiB, because every pod sends one every few seconds. */
 export const RULE_COUNTS_MAX = 32;
 
-/** Maximum size of a report. A longer report is not genuine: a compromised pod can write anything under its own name. */
+/** Maximum size of a report. A longer one is not genuine: a compromised pod can write anything under its own name. */
 export const REPORT_BYTES_MAX = 8_192;
 
 export interface RefusedPolicy {
@@ -108,13 +109,13 @@ export interface PodReportSummary extends PodReport {
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
   /**
-   * Records that this pod enforces the policy, and returns how many pods have done so in the last `POD_REPORT_MAX_AGE_MS`. A terminated pod
-   * counts until then. Returns `undefined` if the pod's user lacks permission.
+   * Records that this pod enforces the policy. Returns how many pods have done so in the last `POD_REPORT_MAX_AGE_MS`, which includes pods
+   * that have since terminated, or `undefined` if the pod's user lacks permission.
    */
   countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
   /** Returns the reports younger than `POD_SILENT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<PodReportSummary[]>;
-  /** Returns the reports of several policies, as `list` does, in one round trip and in the order of `refs`. */
+  /** Returns the reports of several policies in one round trip, each as `list` does, in the order of `refs`. */
   listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]>;
   /** Called when the pod shuts down; idempotent. */
   remove(ref: PolicyRef & { readonly podId: string }): Promise<void>;

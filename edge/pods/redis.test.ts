@@ -103,7 +103,7 @@ test.each([
   expect(await edge.pods.countAlive({ ...REF, podId: "shop/honest" })).toBe(1);
 });
 
-test("pod that stopped reporting is listed as silent for ten minutes, and does not count as alive", async () => {
+test("pod that stopped reporting is listed as silent for ten minutes and does not count as alive", async () => {
   const ago = (ms: number) => raw.hset(KEY, `shop/${ms}`, `${Date.now() - ms} ${JSON.stringify(REPORT)}`);
   for (const ms of [10_000, 20_000, 580_000, 610_000]) await ago(ms);
   const found = (await edge.pods.list(REF)).map(({ podId, isSilent }) => `${podId} ${isSilent}`);
@@ -139,7 +139,7 @@ test("pod reports of newer versions keep the known members, and reports of older
   expect(reports[1]).not.toHaveProperty("refusals");
 });
 
-test("10,000 forged pod names hide no honest pod report", async () => {
+test("10,000 forged pod names do not hide genuine pod reports", async () => {
   const names = Array.from({ length: 12_000 }, (_, i) => [`forged-${i}`, `${Date.now()} ${JSON.stringify(REPORT)}`]);
   await raw.hset(KEY, ...names.flat());
   const startedMs = performance.now();

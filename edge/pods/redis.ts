@@ -14,7 +14,7 @@ import {
   toReason,
 } from "./contract.ts";
 
-/** Lifetime of a hash of reports. Reports that are never listed expire with their hash; `list` removes single expired reports. */
+/** Lifetime of a hash of reports. It removes reports that are never listed; `list` removes expired reports one by one. */
 const KEPT_MS = POD_SILENT_MAX_AGE_MS;
 const POD_ID_BYTES_MAX = 512;
 
@@ -58,12 +58,12 @@ const PODS_MAX = 10_000;
 
 /** Maximum bytes of listed reports of a policy: 10,000 reports of 800 bytes. A genuine report has a few hundred bytes. */
 const LISTED_BYTES_MAX = 8 * 1024 * 1024;
-/** Maximum bytes of a hash of reports. A larger hash cannot be genuine, so it is removed, and pods report again within seconds. */
+/** Maximum bytes of a hash of reports. A larger hash cannot be genuine, so it is removed; the pods report again within seconds. */
 const HASH_BYTES_MAX = 32 * 1024 * 1024;
 const FIELDS_MAX = 2 * PODS_MAX;
 
 /**
- * Lists reports. It is a script because overlong values must not be fetched: one pod could then fill the memory of Redis and of the
+ * Lists reports. It is a script so that overlong values are not fetched, with which one pod could fill the memory of Redis and of the
  * api-server. KEYS: the reports of a policy. ARGV: the maximum pods, the maximum bytes of a name, of a report, and of all reports, the
  * maximum fields and bytes of the hash; then the only pod that may report there, if any. Reply: alternating names and reports; nil for a
  * hash that is too large to read.
@@ -101,7 +101,7 @@ return listed
 
 const Count = z.int().min(0);
 
-/** Schema that omits an unreadable part and keeps the rest of the report. */
+/** Schema that omits a part that is unreadable and keeps the rest of the report. */
 const StoredRefusals = z
   .object({
     sinceMs: Count,
@@ -123,7 +123,7 @@ const Word = z
   .catch(undefined);
 
 /**
- * A pod's report. JSON has no infinity, so staleness may be null. A compromised pod can write anything, and another version writes other
+ * A pod's report. Staleness may be null, because JSON has no infinity. A compromised pod can write anything, and other versions write other
  * members, so the schema ignores unknown members.
  */
 export const StoredPodReport = z.object({
@@ -145,8 +145,8 @@ export class RedisPodReports implements PodReports {
   readonly #isOwn: boolean;
 
   /**
-   * The caller owns the connection and closes it. With `isOwn`, this pod's report is stored under a key of its own, because its Redis user
-   * may write no other report. Lists contain all reports.
+   * The caller owns the connection and closes it. With `isOwn`, the report of this pod is stored under a separate key, because the pod's
+   * Redis user cannot write to others. Lists contain all reports.
    */
   constructor(client: RedisClient, keys: RedisKeys, { isOwn = false }: { isOwn?: boolean } = {}) {
     this.#client = client;
@@ -174,7 +174,7 @@ export class RedisPodReports implements PodReports {
       await send();
     } catch (error) {
       if (!isWrongType(error)) throw error;
-      // Another pod may write any value under the key. A value that is not a hash contains no reports.
+      // Other pods may write any value under the key. If it is not a hash, it contains no reports.
       await this.#client.unlink(key);
       await send();
     }
@@ -190,7 +190,7 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // The Redis user was created by older rules, which lack this permission.
+      // The Redis user was created according to older rules and lacks this permission.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }
@@ -201,7 +201,7 @@ export class RedisPodReports implements PodReports {
     return reports;
   }
 
-  /** All commands are written before the first reply is awaited. Each command names one key, so that a cluster accepts it too. */
+  /** All commands are sent before the first reply is awaited. Each of them names a single key, so that a cluster accepts it too. */
   async listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]> {
     const [time, issued, ...all] = await Promise.all([
       this.#client.time(),
@@ -218,7 +218,9 @@ export class RedisPodReports implements PodReports {
     return listed.map(({ reports }) => reports);
   }
 
-  /** Reads the reports of pods with their own users. Only names recorded by the control plane are read, so no pod can add other names. */
+  /**
+   * Reads the reports of pods that have their own users. Only names recorded by the control plane are read, so pods cannot add other names.
+   */
   async #listOwn(refs: readonly PolicyRef[]): Promise<Record<string, string>[]> {
     const names = await Promise.all(
       refs.map(({ workspaceId, policyId }) =>
@@ -260,7 +262,7 @@ export class RedisPodReports implements PodReports {
 
 const isWrongType = (error: unknown): boolean => error instanceof Error && error.message.includes("WRONGTYPE");
 
-/** Returns in `past` the pods whose reports are unreadable, or old enough to be removed. */
+/** Returns in `past` the pods whose reports are unreadable, or so old that they can be removed. */
 function readReports(
   { workspaceId, policyId }: PolicyRef,
   fields: Readonly<Record<string, string>>,
