@@ -1,6 +1,6 @@
 import type { KeyRecord } from "../core/records.ts";
 
-/* Kinds of records that travel between the control plane and the gates, and how a record is named. */
+/* Kinds of records that travel between the control plane and the gates, and the names of records. */
 
 /**
  * Kinds of records. `override` is one exact identifier of a namespace; `overridePatterns` are all of its identifiers with a `*`.
@@ -26,8 +26,9 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export const POSTGRES_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"]);
 
 /**
- * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API that was
- * deleted long ago. A reader treats `missing` as unknown, which would make that key unusable permanently.
+ * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API even if that
+ * was deleted long ago. Without the tombstone, the record would be `missing`, which readers treat as unknown, so the key could never be
+ * decided.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
@@ -42,10 +43,10 @@ export interface RecordRef {
   readonly id: string;
 }
 
-/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first slash separates the two. */
+/** `<namespace id>/<identifier>`. A namespace id contains no slash, so the first slash ends it. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
-/** Returns the records of `REFERRED_KINDS` to which a key refers. The view of the key is made from them. */
+/** Returns the records of `REFERRED_KINDS` to which a key refers, from which the view of the key is made. */
 export const refsOfKey = ({ workspaceId, apiId, identityId, roleIds }: KeyRecord): RecordRef[] => [
   { workspaceId, kind: "workspace", id: workspaceId },
   { workspaceId, kind: "api", id: apiId },

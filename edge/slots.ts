@@ -1,6 +1,6 @@
 /*
  * Items in flight, in reusable slots. A Set costs much more: when it allocates a new table, the old one references its items until the next
- * full garbage collection, so that most requests of a busy process would survive the young collections.
+ * full garbage collection, so most requests of a busy process would survive the young collections.
  */
 
 /** An item that stores its slot number for `Slots`. */
@@ -34,7 +34,7 @@ export class Slots<T extends Slotted> {
     return true;
   }
 
-  /** Iterates over the items in no order. Items may be removed during the iteration. */
+  /** Iterates over the items, unordered. Items may be removed during the iteration. */
   *[Symbol.iterator](): Iterator<T> {
     for (const item of this.#items) if (item !== undefined) yield item;
   }

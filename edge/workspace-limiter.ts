@@ -2,7 +2,7 @@ import { PublicError } from "../core/errors.ts";
 import { ConcurrencyLimiter, type Waiter } from "./concurrency-limiter.ts";
 
 /**
- * Limits concurrent work in this process. Each workspace may use only a share of the slots, so that slow work of one workspace does not
+ * Limits concurrent work in this process. Each workspace can use only a share of the slots, so that slow work of one workspace does not
  * block the others.
  */
 export interface WorkspaceLimits {
@@ -11,7 +11,7 @@ export interface WorkspaceLimits {
   /** Maximum number of waiters per workspace. */
   readonly waitersMax: number;
   readonly waitMsMax: number;
-  /** Error message when at capacity: "Too many usage queries are running". */
+  /** Error message at the limit, such as "Too many usage queries are running". */
   readonly busy: string;
 }
 
@@ -20,7 +20,7 @@ export type Release = () => void;
 
 /**
  * Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, regardless of how many waiters
- * each of them has.
+ * each has.
  */
 export class WorkspaceLimiter {
   readonly #busy: string;

@@ -14,18 +14,18 @@ import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
  */
 
 /**
- * Result of reading one record. `gone`: deleted (a tombstone). `missing`: not found, so its existence is unknown. `unreadable`: the value
- * is not a record, and must not be treated as any of the others.
+ * Result of reading one record. `gone`: deleted (a tombstone). `missing`: not found, so it is unknown whether the record exists.
+ * `unreadable`: the value is not a record, and must not be treated as one of the other cases.
  */
 export type ReadRecord =
-  /** `length`: length of the record's text, if it is known without serializing the record. */
+  /** `length`: length of the record's text, if it is known without serialization. */
   | { readonly state: "found"; readonly version: number; readonly data: unknown; readonly length?: number }
   | { readonly state: "gone" }
   | { readonly state: "missing" }
   | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable or was rolled back, or a record is missing in an incomplete projection, where absence proves
+ * `usable: false`: the store is unreachable or was rolled back, or a record is missing in an incomplete projection, in which absence proves
  * nothing.
  */
 export type ReadBatch =
@@ -33,23 +33,21 @@ export type ReadBatch =
   | {
       readonly usable: false;
       readonly reason: string;
-      /**
-       * Set for an incomplete projection. Records that were found are correct, but `missing` does not prove that a record does not exist.
-       */
+      /** Set for an incomplete projection. The found records are correct, but `missing` does not prove that a record does not exist. */
       readonly partial?: readonly ReadRecord[];
       /** Set if the projection state exists but is invalid. */
       readonly refused?: "state";
     };
 
 /**
- * Reads records, in the order of the refs, which must all belong to one workspace. Returns `usable: false` for an unreachable store; does
- * not throw.
+ * Reads records, in the order of the refs, which must all belong to one workspace. If the store is unreachable, returns `usable: false` and
+ * does not throw.
  */
 export interface RecordSource {
   read(refs: readonly RecordRef[]): Promise<ReadBatch>;
 }
 
-/** `central` is the global change stream of all workspaces, which api-servers follow. */
+/** `central` is the global change stream for all workspaces, which api-servers follow. */
 export type StreamId = { readonly workspaceId: string } | "central";
 
 /** Kinds of data that may be rejected as invalid, because others can write to the store. */
@@ -61,23 +59,23 @@ export interface ChangeListener {
   /**
    * Called when entries were missed, a new projection began, or the store was rolled back: the listener must reset its whole cache. Until a
    * rolled-back store has a new projection, no heartbeats are reported, so that its data cannot look fresh. `forget`: the missed changes
-   * are not announced again, so earlier data must no longer be used, even while the store cannot be read.
+   * will not be announced again, so the listener must no longer use earlier data, even while the store cannot be read.
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
-   * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream. The workspaces in
-   * `lagging` are exceptions: for each, everything committed before its own, earlier time has been delivered. The stream of one workspace
-   * has no `lagging`, because its `asOfMs` applies to that workspace only.
+   * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream. For each workspace in
+   * `lagging`, this is only true of everything committed before its own, earlier time. The stream of one workspace has no `lagging`,
+   * because its `asOfMs` applies to that workspace alone.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
   /** Called when data on the stream was rejected, after a resulting change or reset was reported. */
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
-/** Position of a reader in a change stream: all entries up to this one are processed. */
+/** Position of a reader in a change stream: all entries up to and including this one are processed. */
 export interface StreamPosition {
   readonly projectionId: string;
-  /** Number of the entry in its projection. */
+  /** Number of the entry in its projection, counted from the beginning. */
   readonly n: number;
   /** Id of the entry in the store. */
   readonly entryId: string;
@@ -102,8 +100,8 @@ export interface ChangeStream {
   /** Starts to follow the stream. Entries that arrive during the call are not lost. Reconnects until closed. */
   follow(stream: StreamId, listener: ChangeListener, options?: FollowOptions): Promise<Following>;
   /**
-   * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. The estimate is never behind the real
-   * clock, but goes back if the store's clock was set back. Returns `undefined` while the clock is unknown.
+   * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. The estimate is never behind the
+   * store's clock, but goes back if that clock was set back. Returns `undefined` while the clock is unknown.
    */
   storeNowMs(): number | undefined;
 }
@@ -112,7 +110,7 @@ export interface RecordWrite {
   readonly ref: RecordRef;
   /** Content of the record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
   readonly data: unknown;
-  /** Set on a tombstone that no record refers to, so that the tombstone may expire, whatever its kind. */
+  /** Set on a tombstone to which no record refers. Such a tombstone may expire, whatever its kind. */
   readonly isRemoved?: true;
 }
 
@@ -154,38 +152,38 @@ export interface StoreState {
 
 export interface BeginOptions {
   /**
-   * Readers must not use cached data until the projection is complete, because changes that they may have missed are not announced again.
+   * Whether readers must not use cached data until the projection is complete, because changes that they may have missed are not announced
+   * again.
    */
   readonly forget?: boolean;
   /**
-   * Whether readers may use records of the previous projection, if it was complete, in place of records that the new projection does not
-   * have yet. They may do so from the first heartbeat on: before it, everything that the store may have lost is written and announced
-   * again.
+   * Whether readers may use a record of the previous projection, if that was complete, until the new projection has the record. They may do
+   * so from the first heartbeat on: until then, everything that the store may have lost has not been written and announced again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * Workspaces that a call had to restart. The call succeeded for all other workspaces. A workspace restarts under a projection id of its own
- * if it has lost its projection state, or if its part of the store rejects writes because others wrote to it.
+ * Workspaces that a call had to restart. The call succeeded for all other workspaces. A workspace is restarted with its own projection id
+ * if its projection state was lost, or if its part of the store rejects writes because others have written to it.
  */
 export interface RestartedWorkspaces {
   /** Workspaces restarted in this call. For each, write all records, then call `completeWorkspace`. */
   readonly begun: readonly string[];
 }
 
-/** The store as the relay writes it. All methods throw if the store is unreachable; each is safe to repeat. */
+/** The store as the relay writes it. All methods throw if the store is unreachable. Each of them can be repeated safely. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
    * Begins a new projection: readers reset their caches, and until `complete` is called, an absent record counts as "not usable". If the
-   * projection has already begun, only new workspaces join it.
+   * projection has already begun, workspaces that are not part of it yet are added.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
-   * Writes records (a record is never replaced by an older version), and then announces them on the stream of their workspace and on the
-   * global one, unless `announce` is false. Writes keep the given order, so referred records must come first. Throws `ProjectionChanged` if
-   * the store does not hold `projectionId`.
+   * Writes records, but never replaces a record by an older version. Then announces them on the stream of their workspace and on the global
+   * one, unless `announce` is false. Writes happen in the given order, so records to which others refer must come first. Throws
+   * `ProjectionChanged` if the store does not hold `projectionId`.
    */
   write(batch: {
     projectionId: string;
@@ -194,18 +192,18 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own. From then on, an absent
-   * record does not exist. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own. From then on, the absence
+   * of a record means that it does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
   /** Marks one restarted workspace complete. */
   completeWorkspace(workspaceId: string): Promise<void>;
-  /** Returns the store's time, Unix ms. Read it before scanning the outbox. */
+  /** Returns the store's time, Unix ms. Must be read before the outbox is scanned. */
   nowMs(): Promise<number>;
   /**
    * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces with an earlier time to
-   * that time; 0 if their time is unknown, so that their readers get no heartbeat. Returns in `incomplete` the workspaces that are not
-   * complete yet, such as those that another writer restarted and did not finish.
+   * that time, or to 0 if it is unknown; in this case their readers get no heartbeat. Returns in `incomplete` the workspaces that are not
+   * complete yet, such as those whose restart another writer did not finish.
    */
   heartbeat(
     projectionId: string,
@@ -215,13 +213,13 @@ export interface RecordWriter {
   ): Promise<RestartedWorkspaces & { readonly incomplete: readonly string[] }>;
 }
 
-/** Error for a store that holds another projection than expected: it was flushed, or another relay took over. */
+/** Error for a store that holds another projection than expected, because it was flushed or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }
 
 export type Lookup<T> =
-  /** `stale`: the record was read before the last reset or gap, and is returned because the source is unusable now. */
+  /** `stale`: the record was read before the last reset or gap. It is returned because the source is not usable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
   /** `isRefused`: a record exists, but this version cannot read it. */
@@ -234,16 +232,16 @@ export interface CachedEntry {
   readonly value: unknown;
 }
 
-/** Cached state of one workspace's projection. Another process can continue from it. */
+/** Cached state of one workspace's projection, from which another process can continue. */
 export interface Known {
   readonly position: StreamPosition;
-  /** Staleness of the data at the position. Records that were read later are newer. */
+  /** Staleness of the data at the position. Records that were read afterwards are newer. */
   readonly stalenessMs: number;
   /** Cached records that are not invalidated. A record that changes during iteration may be returned in its old or its new state. */
   readonly records: Iterable<CachedEntry>;
 }
 
-/** State of an earlier process that a projection starts with. */
+/** State that an earlier process saved, from which a projection starts. */
 export interface Restored {
   readonly position: StreamPosition;
   /** Returns the current staleness of the restored records, in ms. */
@@ -256,35 +254,35 @@ export type SourceState = { readonly usable: true } | { readonly usable: false; 
 /** A result that is returned synchronously if it is cached, because a promise on the hot path costs as much as the lookup. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Returns the results in order; synchronously if no result is a promise. */
+/** Returns the results in order: synchronously if none of them is a promise. */
 export const allOf = <T>(results: readonly MaybePromise<T>[]): MaybePromise<T[]> =>
   results.some((result) => result instanceof Promise) ? Promise.all(results) : (results as T[]);
 
-/** The cached reader on which decisions are based. It tracks how fresh its data is. Each process has one. */
+/** The cached reader on which decisions are based. It keeps track of how fresh its data is. Each process has one. */
 export interface Projection extends Closeable {
   findKey(workspaceId: string, hash: string): MaybePromise<Lookup<KeyView>>;
   findPolicy(workspaceId: string, policyId: string): MaybePromise<Lookup<PolicyRecord>>;
-  /** Returns the active override of an identifier: the exact one, otherwise the best pattern (api-v2.md section 9.3). */
+  /** Returns the active override for an identifier: the exact one, otherwise the best matching pattern (api-v2.md section 9.3). */
   findOverride(workspaceId: string, namespaceId: string, identifier: string): MaybePromise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): MaybePromise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): MaybePromise<Lookup<NamespaceRecord>>;
   /**
-   * Drops cached records immediately, after this process has changed them. Reads of these records that are in flight are used once and not
-   * cached.
+   * Drops cached records immediately, after this process has changed them. Reads of these records that are in flight are used by their
+   * callers but not cached.
    */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Drops the complete cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data
-   * is never used again, even while the source is unusable. Reads in flight are used once and not cached.
+   * Drops the complete cache after a transaction that changed too many records to list. In contrast to a reset of the stream, earlier data
+   * is never used again, even while the source is unusable. Reads in flight are used by their callers but not cached.
    */
   forgetAll(): void;
   /**
    * Returns how stale the data of a workspace may be, in ms; without an argument, the maximum over all workspaces. Every change that was
-   * committed longer ago has been processed. The result is `Infinity` before the first heartbeat. It is an upper bound of the actual
-   * staleness.
+   * committed longer ago has been processed, so the result is an upper bound on the actual staleness. It is `Infinity` before the first
+   * heartbeat.
    */
   stalenessMs(workspaceId?: string): number;
-  /** Returns the staleness over all workspaces that do not lag, and the number of lagging workspaces. */
+  /** Returns the maximum staleness of the workspaces that do not lag, and the number of lagging workspaces. */
   streamStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
   /** Returns whether the last read from the source was usable. After an unusable read, the read is repeated at each heartbeat. */
   sourceState(): SourceState;
@@ -293,13 +291,13 @@ export interface Projection extends Closeable {
   /** Returns the number of entries in each cache, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
   /**
-   * Returns the state to save. Returns `undefined` until an entry or heartbeat of the workspace arrives, while the store counts as rolled
-   * back, and always on the global stream.
+   * Returns the state to save. Returns `undefined` until an entry or a heartbeat of the workspace has arrived, while the store counts as
+   * rolled back, and, on the global stream, always.
    */
   known(): Known | undefined;
   /** Returns the number of cached records dropped so far because of changes. */
   forgotten(): number;
-  /** Returns whether all data still comes from an earlier process because the store has not responded yet. */
+  /** Returns whether all data still comes from an earlier process, because the store has not responded yet. */
   isRestored(): boolean;
   /** Calls the listener after a changed record was dropped, and with `undefined` after the complete cache was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;

@@ -28,13 +28,13 @@ describe("the age of the data", () => {
     expect(freshness.stalenessMs("ws_any")).toBe(1_300);
   });
 
-  test("staleness ignores a heartbeat with an older time", () => {
+  test("staleness ignores a heartbeat with an earlier time than the last one", () => {
     freshness.observe(now() - 300);
     freshness.observe(now() - 9_000);
     expect(freshness.stalenessMs()).toBe(300);
   });
 
-  test("staleness is computed only after the Redis clock is known", () => {
+  test("staleness is unknown until the Redis clock is known", () => {
     const before = now();
     storeMs = undefined;
     expect(freshness.observe(before - 100)).toBe(true);

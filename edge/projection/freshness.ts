@@ -11,12 +11,12 @@ import { performance } from "node:perf_hooks";
  */
 
 /**
- * Tolerance for a heartbeat ahead of the Redis time estimate. The estimate is never behind, so such a heartbeat comes from another clock or
- * is forged; but the estimate is measured every 10 s, and the clock may have been set since then.
+ * Tolerance for a heartbeat that is ahead of the Redis time estimate. The estimate is never behind Redis, so such a heartbeat comes from
+ * another clock or is forged, unless the clock was set since the last measurement, which can be 10 s old.
  */
 export const AHEAD_MAX_MS = 5_000;
 
-/** One moment on the store's clock and on the monotonic clock. */
+/** The same moment on the store's clock and on the monotonic clock. */
 interface Timestamp {
   readonly storeMs: number;
   readonly monotonicMs: number;

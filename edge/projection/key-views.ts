@@ -6,9 +6,9 @@ import type { Lookup, MaybePromise } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
- * Keys with the records that they refer to. A view keeps the records that it was made from, and is valid while all of them are live. A
- * change of a role invalidates one record, regardless of how many keys have the role. Each view detects the change on use, by comparing one
- * number.
+ * Keys with the records that they refer to. A view keeps the records from which it was made, and is valid while all of them are live. A
+ * change of a role thus invalidates a single record, regardless of how many keys have the role, and each view detects the change when it is
+ * used, by comparing one number.
  */
 
 interface CachedView {
@@ -17,7 +17,7 @@ interface CachedView {
   readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
-  /** Value of the cache's change count at the last check that found all records of the view live. */
+  /** The cache's change count at the last check, at which all records of the view were live. */
   checkedAt: number;
 }
 
@@ -45,7 +45,7 @@ export class KeyViews {
     return this.#views.size;
   }
 
-  /** Returns a cached view synchronously; with `bypass`, only if the source cannot be read. */
+  /** Returns a cached view synchronously. With `bypass`, returns a cached view only if the source cannot be read. */
   find(workspaceId: string, hash: string, bypass: boolean): MaybePromise<Lookup<KeyView>> {
     const cached = this.#views.get(hash);
     const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
@@ -117,7 +117,7 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
-    // If a change or reset occurred during the read, the view is used once and is not cached, because it may be outdated.
+    // If a change or reset occurred during the read, the view may be outdated, so it is used once and not cached.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
       const found = { status: "found", value: view } as const;
@@ -126,7 +126,7 @@ export class KeyViews {
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
 
-  /** Reads the records. Falls back to cached records for those that cannot be read. */
+  /** Reads the records, and uses cached ones in place of those that cannot be read. */
   async #get(refs: readonly RecordRef[], bypass: boolean): Promise<{ outcomes: Outcome[]; isStale: boolean }> {
     const outcomes = await this.#cache.get(refs, bypass);
     let isStale = false;
@@ -144,7 +144,7 @@ export class KeyViews {
 
 const NEVER_FRESH = -1;
 
-/** Approximate memory of a view by measurement, including derived limit plans, counter names and headers. */
+/** Approximate memory of a view, as measured, including derived limit plans, counter names and headers. */
 const bytesOf = (parts: readonly CachedRecord[]): number =>
   1_500 + 4 * parts.reduce((sum, part) => sum + part.length, 0);
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };

@@ -23,7 +23,10 @@ const NONE_ANEW: RestartedWorkspaces = { begun: [] };
 
 interface Kept {
   readonly version: number;
-  /** JSON of the record; `undefined` for a tombstone. It is stored as text, so that each reader gets its own objects, as from Redis. */
+  /**
+   * JSON of the record; `undefined` for a tombstone. It is stored as text, so that each reader gets its own objects, as it would from
+   * Redis.
+   */
   readonly json: string | undefined;
   /** Time at which the tombstone was written; `undefined` if it never expires. */
   readonly unavailableAtMs: number | undefined;
@@ -160,7 +163,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#listeners.set(listener, stream);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
-      // In-memory data is lost when the process ends, so no other process can continue from a position.
+      // In-memory data is lost when the process ends, so there is no position from which another process could continue.
       position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);
@@ -177,7 +180,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
   }
 
-  /** A workspace that was created after the projection began is complete as soon as the projection is. */
+  /** A workspace that was created after the projection began is complete when the projection is. */
   #workspace(id: string): Workspace {
     const known = this.#workspaces.get(id);
     if (known !== undefined) return known;

@@ -34,8 +34,8 @@ export interface ProjectionLimits {
   /** Negative entries are used only while the workspace's change stream is at most this stale. Default: 30 s. */
   readonly negativeStalenessMs?: number;
   /**
-   * If a workspace's change stream is staler than this, its keys are read from the source each time, and the cache is used only while the
-   * source is unusable. Meant for the api-server, because its source is Postgres. Default: never.
+   * If a workspace's change stream is staler than this, each use of a key reads the source, and the cache is used only while the source is
+   * unusable. Meant for the api-server, whose source is Postgres. Default: never.
    */
   readonly bypassAfterMs?: number;
 }
@@ -68,14 +68,14 @@ class CachedProjection implements Projection, ChangeListener {
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { state: 0, record: 0, entry: 0, heartbeat: 0 };
-  /** Records that are read to probe the source on the stream of one workspace; `undefined` on the global stream. */
+  /** Records that are read to probe the source, on the stream of one workspace; `undefined` on the global stream. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Following | undefined;
   readonly #workspaceId: string | undefined;
 
   constructor({ source, stream, follow, limits = {}, restored }: ProjectionOptions) {
     const { views = 20_000, records = 50_000, absences = 20_000, negativeStalenessMs = 30_000 } = limits;
-    // A key with its derived data takes twice the memory of its record.
+    // A key with its derived data takes twice as much memory as its record.
     const { bytes = Number.POSITIVE_INFINITY } = limits;
     this.#stream = stream;
     if (follow !== "central") {

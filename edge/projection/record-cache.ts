@@ -33,7 +33,7 @@ export interface CachedRecord {
   isLive: boolean;
 }
 
-/** Result of one record lookup. `missing` means that no record was found; the caller decides what that implies. */
+/** Result of one record lookup. `missing` means that no record was found; the caller decides what follows from this. */
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
@@ -50,13 +50,13 @@ interface InFlight {
   isDirty: boolean;
 }
 
-/** Refs of one workspace that one read of the source will return. */
+/** Refs of one workspace whose records one read of the source will return. */
 interface Batch {
   readonly refs: RecordRef[];
   readonly read: Promise<ReadBatch>;
 }
 
-/** Maximum refs of a batch, because Redis runs nothing else while it returns their records. */
+/** Maximum number of refs in a batch, because Redis runs nothing else while it returns their records. */
 const BATCH_REFS_MAX = 64;
 
 interface NegativeEntry {
@@ -75,7 +75,7 @@ export interface RecordCacheOptions {
   readonly onRefused: (what: RefusedKind) => void;
 }
 
-/** Generation of restored records, lower than every generation of this process. */
+/** Generation of restored records. It is lower than all generations of this process. */
 const NEVER_FRESH = -1;
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
@@ -123,7 +123,7 @@ export class RecordCache {
     return this.#generation;
   }
 
-  /** Change count. Each change, eviction and reset increases it. While the count is unchanged, every live record has remained live. */
+  /** Change count, which each change, eviction and reset increases. While it is unchanged, all live records have remained live. */
   get changes(): number {
     return this.#changes;
   }
@@ -133,7 +133,7 @@ export class RecordCache {
     return this.#forgotten;
   }
 
-  /** Restores the cache of an earlier process. The records are live but not fresh. Omits unreadable records. */
+  /** Restores the cache of an earlier process. The records are live but not fresh. Unreadable records are omitted. */
   restore(workspaceId: string, { kind, id, value }: CachedEntry, length: number): void {
     const ref = { workspaceId, kind, id };
     if (value === undefined) {
@@ -184,7 +184,7 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
-  /** Drops all records. After a reset, records remain available as a fallback; after this call they do not. */
+  /** Drops all records. After a reset, earlier records can still serve as a fallback; after this call they cannot. */
   forgetAll(): void {
     this.reset();
     this.#forgotten += this.#records.size;
@@ -193,9 +193,9 @@ export class RecordCache {
   }
 
   /**
-   * Returns the cached or read outcome of each record, in order; synchronously if all are cached. Missing records are read in one batch,
-   * together with those of other calls in the same turn of the event loop, and a record is never read twice concurrently. `bypass` reads
-   * all records again. All refs must belong to one workspace.
+   * Returns the cached or read outcome of each record, in order; synchronously if all are cached. Records that are not cached are read in
+   * one batch, together with those of other calls in the same turn of the event loop, and no record is read twice concurrently. `bypass`
+   * reads all records again. All refs must belong to one workspace.
    */
   get(refs: readonly RecordRef[], bypass: boolean): MaybePromise<Outcome[]> {
     const outcomes: (MaybePromise<Outcome> | undefined)[] = refs.map((ref) =>
@@ -253,7 +253,7 @@ export class RecordCache {
           return outcome;
         }),
       };
-      // With `bypass`, two reads of one record may be in flight, and a change must reach both.
+      // With `bypass`, two reads of one record can be in flight, and a change must invalidate both.
       const other = this.#inFlight.get(name);
       if (other !== undefined) other.isDirty = true;
       this.#inFlight.set(name, reading);
@@ -261,7 +261,7 @@ export class RecordCache {
     });
   }
 
-  /** Returns the batch of this turn that has capacity for these refs. */
+  /** Returns the batch of this turn that has room for these refs. */
   #batchFor([ref, ...others]: readonly RecordRef[]): Batch {
     const workspaceId = ref?.workspaceId ?? "";
     const open = this.#batches.get(workspaceId);
@@ -291,7 +291,7 @@ export class RecordCache {
 
   #keep(ref: RecordRef, outcome: Outcome): void {
     if (outcome.kind === "unusable") {
-      // The earlier record is not used as a fallback, because it may lack a restriction that the newer record has.
+      // Drops the earlier record instead of using it as a fallback, because it may lack a restriction that the newer record has.
       if (outcome.isLater === true) this.drop(ref);
       return;
     }

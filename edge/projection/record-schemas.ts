@@ -28,8 +28,8 @@ export const RECORD_SCHEMAS = {
 } satisfies Record<RecordKind, z.ZodType>;
 
 /**
- * Validates data from a store to which others, including other versions, can write. The error message omits the values. `isLater`: a newer
- * version wrote the record, in a format that this version cannot interpret.
+ * Validates data from a store to which others can write, including other versions. Error messages omit the values. `isLater`: a newer
+ * version wrote the record in a format that this version cannot interpret.
  */
 export function readRecordData(
   kind: RecordKind,

@@ -14,7 +14,7 @@ export interface RedisChangeStreamOptions {
   readonly keys: RedisKeys;
   readonly address: RedisAddress;
   readonly clientName: string;
-  /** Rollback detector. The record source of the same Redis uses it too. */
+  /** Rollback detector, which the record source of the same Redis uses too. */
   readonly rollbacks: RollbackDetector;
 }
 
@@ -24,7 +24,7 @@ export class RedisChangeStream implements ChangeStream {
   readonly #followers = new Set<Follower>();
   #clockStarted: Promise<void> | undefined;
 
-  /** `client` measures the clock and remains owned by the caller. Each follower opens its own connection to `address`. */
+  /** `client` is used to measure the clock; the caller owns it. Each follower opens its own connection to `address`. */
   constructor(options: RedisChangeStreamOptions) {
     this.#options = options;
     this.#clock = new StoreClock(options.client);

@@ -41,9 +41,9 @@ const BLOCK_MS = 2_000;
 /** Maximum time without a reply, after which the connection counts as lost even without an error. A read blocks for 2 s. */
 const RESPONSE_MS = 5_000;
 /**
- * Delay of changes after a reconnect. A change makes readers drop cached records. A reader that has not reconnected yet could not read
- * these records again, and would reject requests that it could have decided. The delay is longer than a reconnect takes; after it, changes
- * are delivered regardless.
+ * Delay of changes after a reconnect. A change makes readers drop cached records. A process that is not connected yet could not read these
+ * records again, and would reject requests that it could have decided with them. The delay is longer than a reconnect takes; after it,
+ * changes are delivered regardless.
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
@@ -77,10 +77,10 @@ export class Follower {
   readonly #changesKey: string;
   readonly #historyKey: string;
   #position: StreamPosition | undefined;
-  /** Whether the position comes from an earlier process, and it is not yet confirmed that the store has the same projection. */
+  /** Whether the position comes from an earlier process and it is not confirmed yet that the store still has the same projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
-  /** Id of the projection that was reported to the listener as rolled back. */
+  /** Id of the rolled-back projection that was reported to the listener. */
   #reportedRollback: string | undefined;
   #isLate = false;
   readonly #stop = new AbortController();
@@ -108,7 +108,7 @@ export class Follower {
     return this.#options.rollbacks.isRolledBack(this.#name, position.projectionId) ? undefined : position;
   }
 
-  /** Resolves when the position is known, or after `waitMs`. In the latter case the listener is reset once the position is known. */
+  /** Resolves when the position is known, or after `waitMs`. In the latter case, the listener is reset as soon as the position is known. */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);
@@ -141,7 +141,7 @@ export class Follower {
         while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
         // Connection errors are visible without a report: no heartbeat arrives, so the staleness that policies act on grows. A projection
-        // state or stream of the wrong type does not recover by itself, so it is reported.
+        // state or stream of the wrong type, however, does not recover by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("state", problem);
       } finally {
@@ -159,7 +159,7 @@ export class Follower {
     clearTimeout(timer);
   }
 
-  /** Compares the position with the store's state, and starts from scratch if they do not match. */
+  /** Compares the position with the store's state. If they do not match, starts from scratch. */
   async #takePosition(connection: Redis): Promise<void> {
     const { listener, rollbacks } = this.#options;
     const before = rollbacks.known(this.#name);
@@ -176,7 +176,7 @@ export class Follower {
     const isNone = projectionId === "";
     if (!isNone && !rollbacks.evaluate(this.#name, { projectionId, head: n }, before)) {
       if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
-      // The projection still counts as rolled back, which was already reported to the listener.
+      // Reports the rollback of a projection only once.
       if (this.#reportedRollback !== projectionId) listener.onReset(WENT_BACK);
       this.#reportedRollback = projectionId;
       return;
@@ -185,7 +185,7 @@ export class Follower {
       this.#position = found;
       if (this.#isLate) listener.onReset("following the changes begins only now", { forget: true });
     } else if (known.projectionId !== projectionId) {
-      // Reading starts at the beginning of this projection, where changes missed in the previous one are announced again.
+      // Starts to read at the beginning of this projection, where changes that were missed in the previous one are announced again.
       const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
       this.#position = begin?.position ?? found;
       const forget = isNone ? false : this.#forgetsRestored(begin?.forget ?? true);
@@ -200,8 +200,8 @@ export class Follower {
   }
 
   /**
-   * Returns the position where the projection began, and whether missed changes are lost; `undefined` if that position is too far back or
-   * was removed.
+   * Returns the position where the projection began, and whether missed changes are lost. Returns `undefined` if that position is too far
+   * back or its entry was removed.
    */
   async #findBegin(
     connection: Redis,
@@ -222,7 +222,7 @@ export class Follower {
     const reply = (await within(RESPONSE_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
     const first = entries?.[0];
-    // The relay writes every second. If nothing arrives, the store may have been emptied, which causes no error.
+    // The relay writes every second. If nothing arrives, the store may have been emptied, which would cause no error.
     if (entries === undefined || first === undefined) return this.#takePosition(connection);
     await this.#catchUp(connection, this.#readEntry(first));
     this.#tell(entries);
@@ -243,7 +243,7 @@ export class Follower {
     }
   }
 
-  /** Returns the entries from number `from` to before `to`, up to the first missing number. */
+  /** Returns the entries from number `from` up to, but not including, `to`, or up to the first missing number. */
   async #readHistory(connection: Redis, projectionId: string, from: number, to: number): Promise<Entry[]> {
     const numbers = Array.from({ length: to - from }, (_, i) => String(from + i));
     // A Redis user with older rules may not read the history, so an error counts as an empty history.
@@ -282,8 +282,8 @@ export class Follower {
     let [isReset, isForgotten] = [false, false];
     for (const each of entries) {
       const effects = this.#advance(each[0], this.#readEntry(each));
-      // The listener reads no records between two entries of one reply. So only the first reset is reported, and the first one that sets
-      // `forget`.
+      // The listener reads no records between two entries of one reply, so it is enough to report the first reset, and the first reset that
+      // sets `forget`.
       if (effects.reset !== undefined) {
         const { reason, forget } = effects.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -294,12 +294,12 @@ export class Follower {
     }
   }
 
-  /** Moves the position past an entry. Returns the entry, and a reason to reset the listener if a reset is required. */
+  /** Moves the position past an entry. Returns the entry and, if the listener must be reset, the reason. */
   #advance(entryId: string, entry: StreamEntry): { entry: StreamEntry; reset?: Reset } {
     const { rollbacks } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
-      // The unreadable entry may have been a change. Numbering continues from the last readable entry, so that a gap is still detected.
+      // The unreadable entry may have been a change. Numbering continues from the last readable entry, so that the gap is detected.
       this.#position = { projectionId: "", n: 0, ...known, entryId };
       return { entry, reset: { reason: `an entry cannot be read: ${entry.problem}`, forget: true } };
     }
@@ -319,8 +319,8 @@ export class Follower {
   }
 
   /**
-   * Returns whether to drop the complete cache. The cache of an earlier process is dropped even though the new projection announces recent
-   * changes again.
+   * Returns whether to drop the complete cache. The cache of an earlier process is always dropped, even though the new projection announces
+   * recent changes again.
    */
   #forgetsRestored(forget: boolean): boolean {
     const isRestored = this.#isRestored;

@@ -10,8 +10,8 @@ import { isProjectionId, readInteger } from "./stream-entry.ts";
 
 const READ_TIMEOUT_MS = 1_000;
 /**
- * Maximum size of a record, far above that of the largest actual record. Longer values are not fetched, because others can write to the
- * store.
+ * Maximum size of a record, far above the size of the largest genuine record. Longer values are not fetched, because others can write to
+ * the store.
  */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -33,7 +33,7 @@ export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #rollbacks: RollbackDetector;
-  /** Workspaces with a projection state that has named the server run since the last connection loss. */
+  /** Workspaces whose projection state has named the current server run since the connection was last lost. */
   readonly #confirmed = new Set<string>();
   /** Number of lost connections. */
   #losses = 0;
@@ -69,7 +69,8 @@ export class RedisRecordSource implements RecordSource {
     let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
-      // Reads the run id after the records. If Redis restarted in between, the projection state still names the previous run.
+      // Reads the run id after the records, to detect a restart of Redis in between: the projection state would still name the previous
+      // run.
       if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };
@@ -78,7 +79,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableState(before.problem);
     if ("problem" in after) return unreadableState(after.problem);
-    // Checks whether each of the two states could have followed the other, because the store may have been restarted in between.
+    // Checks whether each state could have followed the other, because the store may have been restarted in between.
     const isTrusted =
       this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
@@ -108,7 +109,9 @@ export class RedisRecordSource implements RecordSource {
     return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
   }
 
-  /** Redis has no command for a part of a hash field, such as GETRANGE for a string. */
+  /**
+   * Reads the lengths of hash fields first, because Redis has no command that returns part of a hash field, as GETRANGE does for a string.
+   */
   async #findTooLong(locations: readonly RecordSlot[]): Promise<ReadonlySet<RecordSlot>> {
     const fields = locations.filter(({ field }) => field !== undefined);
     if (fields.length === 0) return new Set();
@@ -120,7 +123,7 @@ export class RedisRecordSource implements RecordSource {
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
-      // A record does not name its owner. An echoed text after the record proves that the replies do not belong to another read.
+      // A record does not contain its own name. The text that is echoed after the records proves that the replies belong to this read.
       const text = randomUUID();
       const commands = [...groups.flat(), ["ping", text]].map((command) => [...command]);
       const replies = (await client.pipeline(commands).exec()) ?? [];
@@ -145,17 +148,20 @@ type Reply =
 
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
-/** Reads one byte over the limit, which shows that a record is too long. The range of a missing string is empty. */
+/** Reads one byte more than the limit, so that a longer record is recognized. The range of a missing string is empty. */
 const fetch = ({ key, field }: RecordSlot): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
-/** An error reply concerns one command, whereas a lost connection concerns all. */
+/** An error reply concerns one command, but a lost connection concerns all of them. */
 function refused(error: unknown): Reply {
   if (error instanceof Error && error.name === "ReplyError") return { problem: error.message };
   throw error;
 }
 
-/** The ioredis error for a missing connection names an option of ioredis. Operators read this text in a gate's `/readyz`. */
+/**
+ * The ioredis error for a missing connection names an option of ioredis. It is replaced, because operators read this text in a gate's
+ * `/readyz`.
+ */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.includes("enableOfflineQueue") ? "there is no connection" : message;
@@ -206,7 +212,7 @@ function readRecord({ value, problem }: Reply, state: ProjectionState): ReadReco
   if (value.length * 3 > RECORD_BYTES_MAX && Buffer.byteLength(value) > RECORD_BYTES_MAX) {
     return { state: "unreadable", problem: TOO_LONG.problem ?? "" };
   }
-  // A text in any other form was not written by the relay, and must not be treated as a missing record.
+  // A text in any other form does not come from the relay, and must not be treated as a missing record.
   const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
   const version = readInteger(digits);
   if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };

@@ -48,12 +48,12 @@ export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
-  /** Active projection id of each known workspace. The ids are read again if one does not match. */
+  /** Active projection id of each known workspace. If one does not match, the ids are read again. */
   #ids = new Map<string, string>();
   /** Last known number of entries in each stream. A stream with fewer entries was rolled back. */
   readonly #rollbacks = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
-  /** Server run id when the store's state was last read; the relay's decisions are based on that state. */
+  /** Server run id at the time when the store's state was last read. The relay's decisions are based on that state. */
   #runId: string | undefined;
 
   /** The caller owns the connection and closes it. */
@@ -71,7 +71,7 @@ export class RedisRecordWriter implements RecordWriter {
     ]);
     this.#runId = runId;
     const [projectionId, complete, head, version, asOfMs] = state;
-    // Records the current state as the baseline, so that a new writer also detects later rollbacks.
+    // Records the current state as the baseline, so that even a new writer detects later rollbacks.
     if (projectionId && this.#headOf(GLOBAL, projectionId) === 0) {
       this.#rollbacks.set(GLOBAL, { projectionId, head: Number(head) });
     }
@@ -107,11 +107,11 @@ export class RedisRecordWriter implements RecordWriter {
     const stored = writes.filter(({ ref }) => !POSTGRES_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // Keeps the given order, in which referred kinds come first, and groups adjacent writes of one kind.
+    // Keeps the given order, in which records come before those that refer to them, and groups adjacent writes of one kind.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
-    // Announces the records after writing them, because a reader that sees a change must find the record.
+    // Announces the records only after writing them, because a reader that sees a change must find the new record.
     const byWorkspace = Map.groupBy(stored, ({ ref }) => ref.workspaceId);
     const toAnnounce = () => [
       ...[...byWorkspace].flatMap(([id, ofWorkspace]) => this.#announce(id, this.#idOf(id), version, ofWorkspace)),
@@ -141,7 +141,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // The script rejects a workspace that was restarted in the meantime. The workspace is incomplete until the relay that restarted it
+    // The script rejects a workspace that was restarted in the meantime. The workspace stays incomplete until the relay that restarted it
     // completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
@@ -159,7 +159,7 @@ export class RedisRecordWriter implements RecordWriter {
   ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
     const runId = await this.#knownRunId();
-    // If too many workspaces lag to be listed, the complete stream counts as lagging.
+    // If too many workspaces lag to list them, the complete stream counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const globalMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
@@ -176,8 +176,8 @@ export class RedisRecordWriter implements RecordWriter {
 
   /**
    * Runs scripts for several owners, which are workspaces and the global stream. Returns the workspaces that were restarted because their
-   * scripts failed or were rejected. Throws `ProjectionChanged` if the global scripts were rejected. Calls `calls` again if this writer's
-   * cached ids were outdated.
+   * scripts failed or were rejected. Throws `ProjectionChanged` if the global scripts were rejected. If this writer's cached ids were
+   * outdated, calls `calls` again.
    */
   async #run(
     projectionId: string,
@@ -218,10 +218,10 @@ export class RedisRecordWriter implements RecordWriter {
     }
   }
 
-  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors that concern the complete store. */
+  /** Returns the reason if a reply means that this owner's part of the store is damaged. Throws errors that concern the complete store. */
   #problemWith({ owner, streamOf }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
-      // Other writers cause wrong types and invalid numbers; all other errors concern more than one workspace.
+      // Wrong types and invalid numbers come from other writers to this workspace; all other errors concern more than one workspace.
       if (owner !== GLOBAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
@@ -239,8 +239,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Adds workspaces created after the projection began. A new workspace is complete together with the projection, because each of its
-   * records was written on creation.
+   * Adds workspaces created after the projection began. A new workspace becomes complete together with the projection, because each of its
+   * records was written when it was created.
    */
   async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
     const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
@@ -262,8 +262,8 @@ export class RedisRecordWriter implements RecordWriter {
   /** Restarts workspaces. `ids` maps each workspace to its new projection id. */
   async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
-    // Registers the id first. If this process dies in between, the workspace's projection state does not match, and the workspace is
-    // restarted.
+    // Registers the id first. If this process dies before it writes the projection state, the two do not match, and the workspace is
+    // restarted again.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const args = await this.#beginArgs(options);
     const begin = ([id, projectionId]: [string, string]) => ({
@@ -276,8 +276,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<string[]> {
-    // The nodes of a cluster roll back separately, and the heartbeat detects a rollback of only one node, so records of the previous
-    // projection cannot be trusted.
+    // Records of the previous projection cannot be trusted on a cluster, because its nodes roll back separately, and the heartbeat detects
+    // a rollback of one node only.
     const mayUsePrevious = usePrevious && !isCluster(this.#client);
     return [flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
@@ -299,7 +299,7 @@ export class RedisRecordWriter implements RecordWriter {
     const [first] = writes;
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
-    // Redis Cluster stores the projection state in another slot, so the state is checked only before the writes and at the announcement.
+    // On a cluster, the projection state is in another slot, so it is checked only before the writes and at the announcement.
     const stateKeys = isCluster(this.#client) ? [] : [this.#keys.projectionState(owner)];
     const head = [this.#idOf(owner), version];
     const targets = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
@@ -369,8 +369,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Returns the run id that the server had when the relay last read the store's state. After a restart of the server, a heartbeat with this
-   * id confirms no workspace.
+   * Returns the run id that the server had when the relay last read the store's state. After the server has restarted, a heartbeat with
+   * this id confirms no workspace.
    */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);
@@ -394,7 +394,7 @@ function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
 
 const flag = (isSet: boolean): string => (isSet ? "1" : "0");
 
-/** Returns whether `id` is the id of the complete projection, or of a workspace in it that was restarted. */
+/** Returns whether `id` is the id of the complete projection, or of a restarted workspace in it. */
 const belongsTo = (projectionId: string, id: string): boolean =>
   id === projectionId || id.startsWith(`${projectionId}.`);
 

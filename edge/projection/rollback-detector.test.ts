@@ -24,7 +24,7 @@ test("RollbackDetector accepts a reply older than an entry that arrived during t
   expect(rollbacks.known("ws_b")).toEqual({ projectionId: "p9", head: 5 });
 });
 
-test("RollbackDetector stays rolled back when the head grows past the known one", () => {
+test("RollbackDetector still reports a rollback when the head grows past the known one", () => {
   ask("p9", 10);
   expect(ask("p9", 3)).toBe(false);
   expect(ask("p9", 11)).toBe(false);

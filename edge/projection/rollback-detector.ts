@@ -25,8 +25,8 @@ interface Seen {
 }
 
 /**
- * Maximum number of remembered projections per stream. A new projection begins only after the store was lost, so 8 projections usually
- * cover more than a day.
+ * Maximum number of remembered projections per stream. A new projection begins only after the store was lost, so eight projections usually
+ * span more than a day.
  */
 const PROJECTIONS_MAX = 8;
 
@@ -34,7 +34,7 @@ export class RollbackDetector {
   /** Known states of each stream, oldest first. */
   readonly #seen = new Map<string, Seen[]>();
 
-  /** Returns the known state of a stream. Call it before sending a request. */
+  /** Returns the known state of a stream. Must be called before the request is sent. */
   known(stream: string): Sighting | undefined {
     const latest = this.#seen.get(stream)?.at(-1);
     return latest && { projectionId: latest.projectionId, head: latest.head };
@@ -52,7 +52,7 @@ export class RollbackDetector {
 
   /**
    * Records the store's reply about its state, for a request that was sent when `before` was known. Returns false if the store was rolled
-   * back, now or at an earlier reply; its data of this projection is then unusable.
+   * back, according to this reply or an earlier one; its data of this projection is then unusable.
    */
   evaluate(stream: string, { projectionId, head }: Sighting, before: Sighting | undefined): boolean {
     const seen = this.#findOrAdd(stream, projectionId);

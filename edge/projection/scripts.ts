@@ -10,11 +10,11 @@ import { defineScript } from "../redis/script.ts";
  * back.
  */
 
-/** Maximum number of entries in the history. A reader that lags further behind detects the gap and starts from scratch. */
+/** Maximum number of entries in the history. A reader that is further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
 /**
- * Maximum number of entries in the stream. It holds only the newest entries, which readers wait for; a reader that missed more reads the
- * history. The maximum is small, because one short XREAD can name the stream hundreds of times, which ACLs cannot prevent.
+ * Maximum number of entries in the stream. It holds only the newest entries, for which readers wait; a reader that has missed more reads
+ * the history. The maximum is small, because one short XREAD can name the stream hundreds of times, which ACLs cannot prevent.
  */
 const STREAM_ENTRIES_MAX = 4;
 
@@ -27,8 +27,8 @@ const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
 /** Maximum bytes of the run ids of all masters in a cluster of 1,000, joined with `+`. */
 const RUN_IDS_BYTES_MAX = 64 * 1024;
 /**
- * Maximum bytes of a written record. Readers reject records over 8 MiB, but the scripts do not, because a rejected write would restart the
- * workspace repeatedly.
+ * Maximum bytes of a written record. It exceeds the 8 MiB above which readers reject records, because a rejected write would restart the
+ * workspace again and again.
  */
 const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
 /** Maximum bytes of a record id. The longest id is that of an override: a namespace id and an identifier of up to 512 characters. */
@@ -72,8 +72,8 @@ return 1
 );
 
 /**
- * Variant of SET_RECORDS for a hash field. Fields cannot expire by themselves, so a sorted set holds the times of tombstones, and each call
- * removes a few that are due. KEYS: the hash, the sorted set of tombstones, and on a single Redis the projection state. ARGV: projection
+ * Variant of SET_RECORDS for a hash field. Fields do not expire by themselves, so a sorted set holds the times of tombstones, and each call
+ * removes a few expired ones. KEYS: the hash, the sorted set of tombstones, and on a single Redis the projection state. ARGV: projection
  * id, version, JSON ('': a tombstone), tombstone lifetime in ms, the field. Reply: 1 written, 0 rejected as older, -1 another projection or
  * lost fields.
  */
@@ -173,7 +173,7 @@ return head
 /**
  * Writes a heartbeat. KEYS: projection state, changes, history. ARGV: projection id, the time, the lagging workspaces on the global stream
  * ('': none), the lowest possible head, and the server run id. Reply: the new head, and '1' if the projection is complete; -1 for another
- * projection, or for one that was rolled back: its data must not look fresher than it is.
+ * projection, and for one that was rolled back, because its data must not look fresher than it is.
  */
 export const HEARTBEAT = defineScript(
   { keys: 3, args: 5, argBytes: LAGGING_BYTES_MAX },

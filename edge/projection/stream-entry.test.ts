@@ -83,7 +83,7 @@ describe("workspaces that lag", () => {
     "ws_a=5 ws_a=6",
     "ws_a=1760000001001",
     "ws_a=5,ws_b=6",
-  ])("heartbeat with invalid lagging workspaces %j counts for no workspace", (text) => {
+  ])("heartbeat with the invalid list of lagging workspaces %j counts for no workspace", (text) => {
     expect(lagging(text)).toBeUndefined();
   });
 

@@ -20,7 +20,7 @@ export type StreamEntry =
       readonly kind: "change";
       readonly projectionId: string;
       readonly n: number;
-      /** Workspace of the record; empty on the stream of one workspace, where it is implied. */
+      /** Workspace of the record; empty on the stream of one workspace, whose entries all concern that workspace. */
       readonly workspaceId: string;
       readonly recordKind: RecordKind;
       readonly id: string;
@@ -29,7 +29,7 @@ export type StreamEntry =
       readonly kind: "heartbeat";
       readonly projectionId: string;
       readonly n: number;
-      /** Times of the heartbeat; `undefined` if they are unreadable. The entry still counts in the numbering. */
+      /** Times of the heartbeat; `undefined` if they are unreadable. The entry still counts for the numbering. */
       readonly said: HeartbeatTimes | undefined;
     }
   /** The number of the entry is unreadable too, so the entry may have been a change. */
@@ -60,7 +60,7 @@ export function readStreamEntry(fields: readonly string[], { isGlobal }: { isGlo
     if (isGlobal && workspaceId === "") return { kind: "unreadable", problem: "a change names no workspace" };
     return { kind: "change", ...place, workspaceId, recordKind, id };
   }
-  // A newer version may have more kinds, which this version never caches.
+  // A newer version may have more kinds of records, which this version never caches.
   if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };
   return { kind: "unreadable", problem: "k is no kind of record" };
 }
@@ -77,7 +77,7 @@ export function readHistoryEntry(text: string | null): [id: string, ...fields: s
   }
 }
 
-/** Parses an integer that is exact as a double, written in digits only. Returns `undefined` for any other text. */
+/** Parses an integer that a double represents exactly, written in digits only. Returns `undefined` for any other text. */
 export function readInteger(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
@@ -89,7 +89,7 @@ function readTimes(
   laggingText: string | undefined,
   isGlobal: boolean,
 ): HeartbeatTimes | undefined {
-  // The stream of one workspace has no lagging list.
+  // The stream of one workspace has no list of lagging workspaces.
   if (!isGlobal && laggingText !== undefined) return undefined;
   const asOfMs = readInteger(time);
   const lagging = asOfMs === undefined ? undefined : readLagging(laggingText, asOfMs);
@@ -97,8 +97,8 @@ function readTimes(
 }
 
 /**
- * Parses `<workspace>=<time> …`. Pairs are separated by one space, name no workspace twice, and have no time after the heartbeat's. Returns
- * `undefined` for any other text.
+ * Parses `<workspace>=<time> …`. Pairs are separated by one space. No workspace may occur twice, and no time may be later than that of the
+ * heartbeat. Returns `undefined` for any other text.
  */
 function readLagging(text: string | undefined, asOfMs: number): ReadonlyMap<string, number> | undefined {
   const lagging = new Map<string, number>();

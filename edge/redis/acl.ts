@@ -10,7 +10,7 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  * command of a script too.
  */
 
-/** Keys of records, which only the relay writes. The relay also writes the projection state, the change stream and its history. */
+/** Keys of the records, which only the relay writes. The relay also writes the projection state, and the change stream with its history. */
 const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w"] as const;
 
 /** Commands that a client sends to connect, to keep a connection alive, and to read Redis time. */
@@ -39,11 +39,11 @@ const OF_EVENTS: readonly Grant[] = [
 export interface PodAcl {
   readonly workspaceId: string;
   readonly prefix?: string;
-  /** `events` is for the user of a Redis that holds only events. */
+  /** Whether the user is for a Redis that holds only events. */
   readonly store?: "all" | "events";
-  /** Gate to which the user is limited: the user reads only this policy and writes only this pod's report. */
+  /** Gate to which the user is restricted: it can read only this gate's policy and write only this pod's report. */
   readonly gate?: { readonly policyId: string; readonly podId: string };
-  /** Whether the user may load scripts too, for a Redis into which no api-server loads them. */
+  /** Whether the user may also load scripts, for a Redis into which no api-server loads them. */
   readonly mayEval?: boolean;
 }
 
@@ -59,7 +59,7 @@ export function podAclRules({
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
   const read = grants.filter(({ access }) => access === "read").flatMap(({ keys }) => keys);
   const others = grants.filter(({ access }) => access !== "read").flatMap(({ keys }) => keys);
-  // A script call names all of its keys, so one grant allows all of them. The other grants limit the commands on each key.
+  // A script call names all of its keys, so a single grant must allow all of them. The other grants limit the commands for each key.
   const scripts = ["evalsha", "evalsha_ro", ...(mayEval ? ["eval", "eval_ro"] : [])];
   return [
     "reset",
@@ -79,7 +79,7 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
   const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
   return [
-    // One command may name the same field or key many times and read it each time, so these commands are limited to short values.
+    // A command can name the same field or key many times, and reads it each time, so these commands are limited to keys with short values.
     { commands: ["hmget"], keys: ["state:{*", "history:{*"], access: "read" },
     { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
     { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },
@@ -111,7 +111,7 @@ const CONTROL_PLANE_COMMANDS = [
   ...OF_CLUSTER.map((name) => `+${name}`),
 ] as const;
 
-/** A user with these commands may create a user with any permission. */
+/** Commands for managing users. A user that has them can create a user with any permission. */
 const MAKING_USERS = ["+acl|setuser", "+acl|deluser", "+acl|users"] as const;
 
 export interface ControlPlaneAcl {

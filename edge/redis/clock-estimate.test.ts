@@ -37,7 +37,7 @@ test.each([50, 4_000, 3_600_000])("Redis clock estimate goes back by %i ms only 
   expect(errorMs(1_002 + HELD_MS, START_MS - ms)).toBe(1);
 });
 
-test("a second backward step does not shorten the wait of the Redis clock estimate", () => {
+test("Redis clock estimate waits as long as before when the clock steps back a second time", () => {
   measure(0);
   measure(1_000, { offsetMs: START_MS - 2_000 });
   measure(2_000, { offsetMs: START_MS - 2_000 });

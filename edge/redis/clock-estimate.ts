@@ -21,7 +21,7 @@ export const HELD_MS = 10_000;
 /** Maximum relative clock drift. A clock that is being adjusted gradually is off by 0.05 %. */
 const DRIFT = 0.001;
 
-/** Bounds of the difference between Redis clock and monotonic clock at one monotonic time. */
+/** Bounds of the difference between Redis clock and monotonic clock, at one time of the monotonic clock. */
 interface Offset {
   readonly least: number;
   readonly most: number;
@@ -30,7 +30,7 @@ interface Offset {
 
 export class ClockEstimate {
   #offset: Offset | undefined;
-  /** Offset that stays in use for a while after the Redis clock jumped backwards. */
+  /** Offset from before the Redis clock jumped back, which stays in use for a while. */
   #held: { readonly offsetMs: number; readonly untilMs: number } | undefined;
 
   take({ sentMs, receivedMs, storeMs }: ClockMeasurement): void {
@@ -43,7 +43,7 @@ export class ClockEstimate {
     if (measured.most < least) {
       this.#held = { offsetMs: Math.max(before.most, this.#heldAt(receivedMs)), untilMs: receivedMs + HELD_MS };
     } else if (measured.least <= most) {
-      // The clock is the same, so the ranges are intersected: a slow reply gives a wider range than the known range.
+      // The clock has not been set, so the ranges can be intersected: a slow reply gives a wider range than the known one.
       this.#offset = { ...measured, least: Math.max(least, measured.least), most: Math.min(most, measured.most) };
     }
   }

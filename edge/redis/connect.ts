@@ -5,12 +5,12 @@ import { watchReplyOrder } from "./reply-order.ts";
 /** A single Redis, or a cluster, where a script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
 
-/** Avoids `instanceof Cluster`, because the bundles load that class only on demand. */
+/** Used in place of `instanceof Cluster`, because the bundles load that class only on demand. */
 export const isCluster = (client: RedisClient): client is Cluster => !(client instanceof Redis);
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const SLOTS_REFRESH_MS = 5_000;
-/** Duration of silence after which a connection with outstanding replies counts as dead. */
+/** Duration of silence after which a connection that waits for replies counts as dead. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
@@ -38,8 +38,8 @@ export interface RedisTls {
 }
 
 /**
- * Connects in the background and retries indefinitely. A command fails immediately while disconnected, and when its connection is lost: no
- * command is queued or sent twice, because a consuming call must not be repeated.
+ * Connects in the background and retries indefinitely. A command fails immediately while disconnected, and when its connection is lost. No
+ * command is queued or sent twice, because a call that consumes units must not be repeated.
  */
 export function connectRedis(options: RedisAddress & { readonly clientName: string }): RedisClient {
   const { url, wantsCluster, sentinel } = parseUrl(options.url);
@@ -62,10 +62,10 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
     Object.defineProperties(connection.options, secrets);
     watchReplyOrder(connection);
   };
-  // A cluster copies its options once and opens connections on first use.
+  // A cluster client copies its options once, and opens connections on first use.
   if (isCluster(client)) client.on("+node", prepare);
   else prepare(client);
-  // Errors reach the callers of the commands. This listener is required because ioredis otherwise writes errors to the console.
+  // Callers get the errors of their commands. This listener is required because ioredis would otherwise write errors to the console.
   client.on("error", () => {});
   return client;
 }
@@ -113,7 +113,7 @@ export function connectForBlocking(
 const DEFAULT_PORT = 6379;
 const DEFAULT_SENTINEL_PORT = 26379;
 
-/** Redis options without `replyMapping`, because this module relies on the library's default reply types. */
+/** Redis options without `replyMapping`, because this module relies on the library's default types of replies. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
 interface SentinelAddress {
@@ -154,7 +154,7 @@ function parseUrl(address: RedisAddress["url"]): {
   return { url, wantsCluster, sentinel: { name, sentinels } };
 }
 
-/** Returns options with getters, because ioredis reads them on every connect and needs the current values. */
+/** Returns options as getters, because ioredis reads them at every connect and needs the values of that time. */
 function currentSecrets({ url, tls }: RedisAddress): PropertyDescriptorMap {
   const now = (): URL => parseUrl(url).url;
   const read = (get: () => unknown): PropertyDescriptor => ({ get, enumerable: true, configurable: true });
@@ -186,7 +186,7 @@ function masterOf(cluster: Cluster, key: string): { host: string; port: number }
   return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
 }
 
-/** CRC16 (XMODEM) of the hash tag, modulo 16384: the slot of a key, as the Redis Cluster specification defines it. */
+/** Returns the slot of a key, as defined by the Redis Cluster specification: CRC16 (XMODEM) of the hash tag, modulo 16384. */
 export function keySlot(key: string): number {
   const open = key.indexOf("{");
   const close = open === -1 ? -1 : key.indexOf("}", open + 1);

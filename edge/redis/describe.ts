@@ -11,8 +11,9 @@ export interface StoreDescription {
   /** `maxmemory-policy` as Redis names it; `undefined` if not reported. */
   readonly evictionPolicy?: string;
   /**
-   * `none`, `snapshots`, `append-only file`, or `append-only file and snapshots`. The user may not read the Redis configuration, so
-   * `snapshots` is inferred: a snapshot was written since Redis started, or the snapshot that Redis loaded at startup contained keys.
+   * `none`, `snapshots`, `append-only file`, or `append-only file and snapshots`. The user has no permission to read the Redis
+   * configuration, so `snapshots` is inferred if a snapshot was written since Redis started, or if the snapshot that Redis loaded at
+   * startup contained keys.
    */
   readonly persistence: string;
   /** `master` or `slave`, as Redis reports it. */
@@ -37,7 +38,7 @@ export async function describeRedis(client: RedisClient): Promise<StoreDescripti
   const sum = (field: string): number => infos.reduce((all, info) => all + numberOf(info, field), 0);
   const evictionPolicy = textOf(first, "maxmemory_policy");
   const hasFile = textOf(first, "aof_enabled") === "1";
-  // Redis before version 7 does not count saves. An append-only file begins with a part that is loaded like a snapshot.
+  // Before version 7, Redis does not count saves. An append-only file begins with a part that Redis loads like a snapshot.
   const signs = ["rdb_saves", "rdb_last_cow_size", ...(hasFile ? [] : ["rdb_last_load_keys_loaded"])];
   const snapshots = signs.some((field) => numberOf(first, field) > 0);
   const kinds = [...(hasFile ? ["append-only file"] : []), ...(snapshots ? ["snapshots"] : [])];

@@ -1,12 +1,12 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** Maximum number of keys per command. More keys would block other clients for too long. */
+/** Maximum number of keys per command, because a command with more keys would block other clients for too long. */
 const TOGETHER_MAX = 1_000;
 
 /**
- * Returns which of the given keys exist, in order. Each key is a work queue, so usually none exists, and one command per 1,000 keys is
- * enough. Each key is checked separately only if at least one exists. On a cluster each is always checked separately, because a command
- * must stay in one slot.
+ * Returns, in order, whether each of the given keys exists. Each key is a work queue, so usually none exists, and one command per 1,000
+ * keys is enough. Keys are checked one by one only if some exist and others do not. On a cluster they always are, because a command must
+ * stay in one slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {
   const found: boolean[] = [];

@@ -54,7 +54,7 @@ test("each namespace name has its own Redis key, even with special characters", 
   expect(place("namespaceName", "a b")).toEqual({ key: "ps:ws_1:nn:{a b}" });
 });
 
-test("hashes of different value triples differ even if the concatenated texts are equal", () => {
+test("hashes of different triples of values differ even if the concatenated values are equal", () => {
   const hashes = [
     countedHash("name", "a", "b:c"),
     countedHash("name", "a:b", "c"),

@@ -8,10 +8,10 @@ import { POSTGRES_ONLY_KINDS, type RecordKind, type RecordRef } from "../records
 
 export const DEFAULT_PREFIX = "ps";
 
-/** Part of a key that replaces the workspace for the global change stream, which api-servers follow. */
+/** Takes the place of the workspace in the keys of the global change stream, which api-servers follow. */
 export const GLOBAL = "_central";
 
-/** Location of a record: a string key, or a field in the hash of its namespace's overrides. */
+/** Location of a record: a string key, or a field in the hash with its namespace's overrides. */
 export interface RecordSlot {
   readonly key: string;
   readonly field?: string;
@@ -27,7 +27,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   policy: "p",
 };
 
-/** Field of all overrides with a `*`. The field of an exact identifier begins with `=`, so the two never collide. */
+/** Field that holds all overrides with a `*`. The field of an exact identifier begins with `=`, so the names never collide. */
 const PATTERNS_FIELD = "*";
 
 export class RedisKeys {
@@ -37,7 +37,7 @@ export class RedisKeys {
     this.#prefix = prefix;
   }
 
-  /** Returns the location of a record. Throws for kinds that are never stored where gates can read them. */
+  /** Returns the location of a record. Throws for kinds that are never stored where gates could read them. */
   record(ref: RecordRef): RecordSlot {
     if (POSTGRES_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
     const base = `${this.#prefix}:${ref.workspaceId}`;
@@ -50,7 +50,7 @@ export class RedisKeys {
     return { key: `${base}:${RECORD_LETTERS[ref.kind]}:{${ref.id}}` };
   }
 
-  /** Sorted set of tombstone fields of a hash of overrides, by the time at which each may be removed. */
+  /** Sorted set of the fields with tombstones in a hash of overrides, by the time from which each may be removed. */
   overridesDeleted(overridesKey: string): string {
     return overridesKey.replace(":o:{", ":o-deleted:{");
   }
@@ -60,7 +60,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:changes:{${workspaceId}}`;
   }
 
-  /** Hash of entries by number. Redis bounds an HMGET by its arguments, but does not bound a range read of a stream. */
+  /** Hash of entries by number. In contrast to a range read of a stream, an HMGET can only return as much as its arguments name. */
   history(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:history:{${workspaceId}}`;
   }
@@ -135,7 +135,10 @@ export class RedisKeys {
   }
 }
 
-/** SHA-256 in hex of (kind, scope, identifier). The length before the scope keeps different triples from having the same text. */
+/**
+ * SHA-256 in hex of (kind, scope, identifier). The text begins with the length of the scope, so that different triples have different
+ * texts.
+ */
 export function countedHash(kind: string, scope: string, identifier: string): string {
   return createHash("sha256").update(`${kind}:${scope.length}:${scope}:${identifier}`).digest("hex");
 }

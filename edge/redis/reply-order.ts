@@ -3,13 +3,13 @@ import type { Redis } from "ioredis";
 
 /*
  * Redis matches replies to commands only by their order. If a proxy loses one reply, each later command gets the reply of another command
- * until the connection closes. So, once a second, a connection in use is asked to echo a text. If the reply differs, the connection is
- * closed and reconnected.
+ * until the connection closes. Therefore each connection in use sends a text to echo, once a second. If the reply differs from the text,
+ * the connection is closed and reconnected.
  */
 
 const EVERY_MS = 1_000;
 
-/** Watches a connection until its client closes. An error reply is ignored, because the user may lack permission for PING. */
+/** Watches a connection until its client closes. Ignores error replies, because the user may lack permission for PING. */
 export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
   let timer: NodeJS.Timeout | undefined;
   const stop = (): void => clearInterval(timer);
@@ -19,8 +19,8 @@ export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
     let sent = -1;
     let waiting = 0;
     timer = setInterval(() => {
-      // Skips the check if no new commands were sent, because then no reply can be mismatched. A check in flight may wait for the reply to
-      // a later command.
+      // Skips the check if no commands were sent since the last one, because no reply can be mismatched then. While a check is in flight,
+      // sends another one: if the reply to the first was lost, that check receives a later reply.
       if (stream.bytesWritten === sent && waiting === 0) return;
       const text = randomUUID();
       waiting += 1;

@@ -260,7 +260,7 @@ test.each(DIRECT)(
   },
 );
 
-test("Redis ACL of a gate denies reading full streams or one field repeatedly", async () => {
+test("Redis ACL of a gate denies reading whole streams, and one field many times in a command", async () => {
   const denied: readonly (readonly [string, ...string[]])[] = [
     ["hgetall", keys.history(WORKSPACE)],
     ["xrange", keys.changes(WORKSPACE), "-", "+"],
@@ -284,7 +284,7 @@ async function costMs(work: () => Promise<unknown>, command = "evalsha\\w*"): Pr
   return (usec[0] ?? Number.POSITIVE_INFINITY) / 1000;
 }
 
-test("script cost tests cover the most expensive call of every pod script", () => {
+test("script cost tests contain the most expensive call of every pod script", () => {
   expect(new Set(WORST.map(({ script }) => script))).toEqual(new Set(POD_SCRIPTS));
 });
 

@@ -10,8 +10,8 @@ export interface Script {
 }
 
 /**
- * Size limits of a script call, equal to those of the largest call that Postern sends. ACLs cannot limit the size of script calls, so each
- * script rejects a larger call itself.
+ * Size limits of a script call. They equal the size of the largest call that Postern sends. ACLs cannot limit the size of script calls, so
+ * each script rejects larger calls itself.
  */
 export interface CallLimits {
   readonly keys: number;
@@ -24,8 +24,8 @@ export interface CallLimits {
 }
 
 /**
- * Adds a size check at the start of a script. Redis runs nothing else during a script, and a gate's user may run every loaded script, so a
- * call that exceeds the limits fails before any work.
+ * Adds a size check at the start of a script, so that a call that exceeds the limits fails before any work. Redis runs nothing else during
+ * a script, and the user of a gate can run every loaded script.
  */
 export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallLimits, body: string): Script {
   const argsMax = argsPerKey === 0 ? `${args}` : `${args} + ${argsPerKey} * #KEYS`;
@@ -41,8 +41,9 @@ ${body}`;
 }
 
 /**
- * Runs a script by its hash. A server that does not know the hash has executed nothing, so sending the text then is safe, even for scripts
- * that consume. `argv` begins with the keys. Bypasses the client's generic wrapper, because every counted request takes this path.
+ * Runs a script by its hash. A server that does not know the hash has executed nothing, so it is safe to retry with the script's text, even
+ * if the script consumes units. `argv` begins with the keys. Bypasses the client's generic wrapper, because every counted request takes
+ * this path.
  */
 export function runScript(
   client: RedisClient,
@@ -89,8 +90,8 @@ export interface ScriptCall {
 }
 
 /**
- * Runs script calls in order, in one pipeline if a single connection serves all of them. Each call must be safe to repeat: if the server
- * does not know a script, all calls are sent again. Throws the first error; other calls may have been executed.
+ * Runs script calls in order, in one pipeline if a single connection serves all of them. Each call must be safe to repeat, because all
+ * calls are sent again if the server does not know a script. Throws the first error, although other calls may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   const replies = await runScriptsEach(client, calls);
@@ -123,7 +124,7 @@ const UTF8 = { replyEncoding: "utf8" } as const;
 const send = (client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> =>
   client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 
-/** Rejects if `work` takes longer than allowed. The work is not canceled, but its result is ignored. */
+/** Rejects if `work` takes too long. The work is not canceled, but its result is ignored. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 1_000;
 
 /**
  * Redis time, measured every 10 s and after each new connection, because clocks drift and a failover switches to another machine's clock.
- * Clocks of pods are not trusted. If a measurement fails, the previous estimate stays in use; clock drift makes it less precise.
+ * The clocks of pods are not trusted. If a measurement fails, the previous estimate stays in use and gets less precise as clocks drift.
  */
 export class StoreClock {
   readonly #client: RedisClient;
@@ -38,8 +38,8 @@ export class StoreClock {
   }
 
   /**
-   * Uses a measurement from another reply: the result of TIME for a request sent at `sentMs` on the monotonic clock. Throws if the reply is
-   * not a time.
+   * Takes a measurement from the result of a TIME command that was sent for another purpose, at `sentMs` on the monotonic clock. Throws if
+   * the result is not a time.
    */
   take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
     const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;

@@ -7,7 +7,7 @@ import type { Projection } from "../projection/contract.ts";
 import { type AppliedLimits, applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Dependencies of `count`. It charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits
+ * Dependencies of `count`, which charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
  * are refused, the limits stay charged.
  */
 
@@ -50,7 +50,7 @@ export interface Counted {
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
-  /** The store's error; `undefined` if the store responded but the credits are not loaded. */
+  /** The store's error; `undefined` if the store responded but has not loaded the credits. */
   readonly cause: unknown;
 }
 
@@ -88,7 +88,7 @@ function consume(
   );
 }
 
-/** Charges only the credits, because the limits are already charged. */
+/** Charges the credits alone, because the limits are already charged. */
 async function loadCredits(
   parts: CountingDeps,
   { withoutStore }: Counting,

@@ -146,7 +146,7 @@ describe("where a value comes from", () => {
     });
   });
 
-  test("explain shows the matching allow-list entry and reports an unknown age as −1", async () => {
+  test("explain shows the matching entry of the allow-list, and reports an unknown data age as −1", async () => {
     const view = aKeyView({ api: { id: "api_9", name: "orders", ipAllowList: ["192.0.2.1", "10.0.0.0/8"] } });
     const { parts } = partsOf({ recordsAgeMs: () => Number.POSITIVE_INFINITY });
     const explained = await explain(parts, asking(view, { clientIp: "10.1.2.3" }));
@@ -215,13 +215,13 @@ describe("the counters are unavailable", () => {
     expect(explained.explained.limits).toEqual([]);
   });
 
-  test("explain of an API call without a policy counts in the api-server", async () => {
+  test("explain of an API call, which has no policy, falls back to counts in the api-server", async () => {
     const step = stepOf(await explain(partsOf(away).parts, asking(limited(), without("Local"))), "limits");
     expect(step?.detail).toContain("keys.verifyKey then counts in the process of the api-server");
     expect(step?.detail).not.toContain("policy");
   });
 
-  test("explain denies a cost above the whole limit even without counters", async () => {
+  test("explain denies a cost above the limit even without counters", async () => {
     const plan = (view: KeyView): ChargePlan => ({ ...ownPlan(view), shared: [{ ...NAMESPACE, cost: 11 }] });
     const explained = await explain(partsOf(away).parts, asking(aKeyView(), { ...without("Local"), plan }), gate);
     expect(explained.code).toBe("RATE_LIMITED");
@@ -239,7 +239,7 @@ describe("the counters are unavailable", () => {
     expect(stepOf(explained, "limits")?.detail).toContain("in its own pod in any case (async)");
   });
 
-  test("explain names credits as decisive when limits pass and credits do not", async () => {
+  test("explain names the credits as decisive when limits pass and credits are insufficient", async () => {
     const lost = { ...away, readCredits: () => Promise.reject(new CountersUnavailable("away")) };
     const view = aKeyView({ key: { ...limited().key, limited: true } });
     for (const done of ["Local", "Allow"] as const) {

@@ -15,9 +15,9 @@ import { count, type WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * Explains a verification without counting it. The decision comes from `verify.ts`, unchanged. That code gets a wrapped verification and
- * wrapped dependencies that pass values through, record them, and count nothing. So an explanation never affects other verifications, and
- * reports exactly the values that were decisive.
+ * Explains a verification without counting it. The decision comes from the unchanged code in `verify.ts`, which gets a wrapped verification
+ * and wrapped dependencies. They pass values through, record them, and count nothing. So an explanation never affects other verifications,
+ * and reports exactly the values that were decisive.
  */
 
 export interface ExplainDeps {
@@ -41,14 +41,14 @@ export interface Explained {
   /** View of the key; `undefined` if the key does not exist or the caller may not see it. */
   readonly view: KeyView | undefined;
   readonly explained: ExplainedKey;
-  /** Seconds, rounded up, until a rejected request may pass. */
+  /** Seconds, rounded up, until a rejected request may be admitted again. */
   readonly retryAfterS: number | undefined;
   /** Timestamp of the decision, Unix ms. */
   readonly nowMs: number;
 }
 
 export interface ExplainOptions {
-  /** The policy that contains the rule; `undefined` for an API call. */
+  /** The policy that contains the rule; `undefined` for a call of the API. */
   readonly policy?: Omit<Source, "kind"> | undefined;
   /** Returns the message for a key that is not found. `hidden` is the key if it exists but the caller may not see it. */
   readonly sayNotFound?: (hidden: KeyRecord | undefined) => string;
@@ -77,7 +77,7 @@ export async function explain(
     return { code, view, explained, retryAfterS: undefined, nowMs };
   }
 
-  // The explanation includes later steps, but their errors do not fail it.
+  // The explanation also includes later steps, but their errors must not make it fail.
   const query = orReason(() => watched.readQuery());
   const plan = watched.planned ?? orReason(() => watched.plan(view));
   const withoutStore = typeof plan === "string" ? undefined : verification.withoutStore(plan);
@@ -229,7 +229,7 @@ class DryParts implements VerifyDeps {
     };
   }
 
-  /** Local counts exist only in the process that counted. This process has counted nothing itself, so it starts from zero. */
+  /** Local counts exist only in the processes that counted. This process has counted nothing, so it starts from zero. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }
@@ -240,7 +240,10 @@ class DryParts implements VerifyDeps {
     return alone;
   }
 
-  /** Reads the credits without requesting a load. Keys that no longer have a credit limit are not charged. */
+  /**
+   * Loads nothing: `#peek` reads the credits, and leaves them unknown only for keys that no longer have a credit limit, which are not
+   * charged.
+   */
   async loadAndSpend(): Promise<CreditOutcome | undefined> {
     return undefined;
   }
@@ -261,7 +264,7 @@ class DryParts implements VerifyDeps {
     try {
       consumed = await this.#peek({ limits, credits });
     } catch (error) {
-      // As in `edge/counters/local.ts`, limits with local accuracy do not call the store.
+      // As in `edge/counters/local.ts`, limits with local accuracy are not decided in the store.
       const isAsync = credits === undefined && limits.every(({ accuracy }) => accuracy === "local");
       if (!isAsync || !(error instanceof CountersUnavailable)) throw error;
       return this.#countAlone(limits, true);

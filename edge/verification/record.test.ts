@@ -56,7 +56,7 @@ it("a verification event without an identity has no identity members", () => {
   expect(event).not.toHaveProperty("externalId");
 });
 
-it("shared members of a key's events are cached, and each process adds its id", () => {
+it("members that all events of a key share are cached, and each process adds its id", () => {
   const one = view();
   const [here, there] = [lineOf(one), lineOf(one, "us")].map((line) => readEvent(line, "ws_1"));
   expect([here, there]).toMatchObject([{ region: "eu" }, { region: "us" }]);

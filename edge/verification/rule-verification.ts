@@ -67,7 +67,7 @@ export class RuleVerification<Question extends RuleRequest = RuleRequest> implem
     return this.question.active.policy;
   }
 
-  /** Uses a negative cache entry only while the gate's data is fresh, because the key may have been created in the meantime. */
+  /** Uses a negative cache entry only while the gate's data is fresh, because the key may have been created since. */
   #checkNegativeEntry(lookup: Lookup<KeyView>): Lookup<KeyView> {
     if (lookup.status === "found") return lookup;
     if (lookup.status === "unusable") return UNKNOWN;

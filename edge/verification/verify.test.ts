@@ -108,7 +108,7 @@ describe("the order of a verification", () => {
     expect(await verify(parts, caller)).toMatchObject({ code: "NOT_FOUND", view: undefined });
   });
 
-  test("verify charges nothing for a rejected key and reports an invalid query first", async () => {
+  test("verify charges nothing for a rejected key, and reports an invalid query before the rejection", async () => {
     const disabled = aKeyView({ key: { enabled: false, limited: true } });
     const caller = new AnyCaller(disabled);
     expect(await verify(parts, caller)).toMatchObject({ code: "DISABLED", view: disabled, counted: undefined });
@@ -132,7 +132,7 @@ describe("the order of a verification", () => {
     expect(await late).toMatchObject({ code: "VALID" });
   });
 
-  test("a repeated verification check charges nothing", async () => {
+  test("verifyAgain charges nothing", async () => {
     const consumed: ConsumeRequest[] = [];
     const consume = (one: ConsumeRequest) => {
       consumed.push(one);
@@ -145,7 +145,7 @@ describe("the order of a verification", () => {
 });
 
 describe("what is counted", () => {
-  test("verify charges limits until one denies and reports which", async () => {
+  test("verify charges limits until one denies, and reports which one", async () => {
     const { parts } = partsOf();
     const caller = new AnyCaller(limited());
     expect(await verify(parts, caller)).toMatchObject({ code: "VALID", counted: { limits: [{ limit: 1 }] } });
@@ -222,14 +222,14 @@ describe("credits that stay unknown", () => {
     return aKeyView({ key: { ...view.key, limited: true } });
   };
 
-  test("onCounterFailure Deny leaves unknown credits undecided without an error cause", async () => {
+  test("onCreditFailure Deny leaves unknown credits undecided, without an error as its cause", async () => {
     const { parts, uncounted } = unloaded();
     const verdict = await verify(parts, new AnyCaller(withBoth()));
     expect(verdict).toEqual({ kind: "uncountable", what: "credits", cause: undefined });
     expect(uncounted).toEqual(["credits: Deny"]);
   });
 
-  test("onCounterFailure Allow admits unknown credits unspent and reports counted limits", async () => {
+  test("onCreditFailure Allow admits unknown credits unspent, and reports the counted limits", async () => {
     const { parts, uncounted } = unloaded();
     const caller = new AnyCaller(withBoth(), {
       withoutStore: () => ({ onCounterFailure: "Deny", onCreditFailure: "Allow" }),

@@ -25,13 +25,13 @@ export interface Verification {
    * returned.
    */
   readonly readsQueryLast?: boolean;
-  /** Finds the key. Returns synchronously if the key is cached, so that most verifications do not wait. */
+  /** Finds the key. Returns synchronously if the key is cached, so most verifications do not wait. */
   find(): MaybePromise<Lookup<KeyView>>;
   /** Returns whether the caller may see this key. Most callers get "not found" for a key of another workspace or API. */
   maySee(key: KeyRecord): boolean;
-  /** Returns the required permissions. The method is called only for a key that the caller may see. Its errors go to the caller. */
+  /** Returns the required permissions. Called only for a key that the caller may see. Errors are passed on to the caller. */
   readQuery(): Query | undefined;
-  /** Returns the charges. The method is called only for a key that has passed every check. Its errors go to the caller. */
+  /** Returns the charges. Called only for a key that has passed every check. Errors are passed on to the caller. */
   plan(view: KeyView): ChargePlan;
   /** Returns the fallback for the plan if the shared counters are unreachable. */
   withoutStore(plan: ChargePlan): WithoutStore;
@@ -48,7 +48,7 @@ export type Verdict =
       readonly code: Code;
       /** View of the key; `undefined` if the key does not exist or the caller may not see it. */
       readonly view: KeyView | undefined;
-      /** Charged limits and credits; `undefined` if none were charged: the key was rejected earlier, or the plan was empty. */
+      /** Charged limits and credits; `undefined` if nothing was charged, because the key was rejected earlier or the plan was empty. */
       readonly counted: Counted | undefined;
     }
   /** The source cannot be used, so it is unknown whether the key exists. */
@@ -68,7 +68,7 @@ export function verify(parts: VerifyDeps, verification: Verification): MaybeProm
     : decide(parts, verification, found);
 }
 
-/** Repeats a verification without counting, for connections that stay open. */
+/** Repeats a verification without counting, for connections that are still open. */
 export async function verifyAgain(parts: Pick<VerifyDeps, "nowMs">, verification: Verification): Promise<Verdict> {
   return check(parts, verification, await verification.find());
 }
@@ -92,7 +92,7 @@ function check({ nowMs }: Pick<VerifyDeps, "nowMs">, verification: Verification,
   const view = found.value;
   // A key of another owner must be indistinguishable from a missing key, so this check comes first.
   if (!verification.maySee(view.key)) return NOT_FOUND;
-  // A deleted API is reported before errors in the query.
+  // Reports a deleted API before errors in the query.
   if (view.api === undefined) return NOT_FOUND;
   const query = verification.readsQueryLast === true ? () => verification.readQuery() : verification.readQuery();
   const { clientIp, apiId } = verification;
