@@ -1,9 +1,9 @@
 import { DAY_MS } from "../core/utc-date.ts";
 import type { UsageEvent } from "../edge/events/contract.ts";
 
-/** Maximum age of an event. An outage that delays events for longer has already lost events for other reasons. */
+/** Maximum age of an event. An outage that delays events for longer than this loses events for other reasons anyway. */
 export const LATE_MS_MAX = DAY_MS;
-/** Maximum clock skew of a pod into the future. */
+/** Maximum time by which the clock of a pod may be ahead. */
 export const AHEAD_MS_MAX = 3_600_000;
 
 /**
@@ -16,7 +16,7 @@ export interface AcceptedTimes {
 }
 
 /**
- * Returns the accepted range at `nowMs`. The range is narrow because duplicates are recognized only while the raw row of the first event
+ * Returns the accepted range at `nowMs`. The range is narrow, because a duplicate is recognized only while the raw row of the first event
  * exists.
  */
 export const acceptedTimes = (nowMs: number): AcceptedTimes => ({
@@ -24,12 +24,12 @@ export const acceptedTimes = (nowMs: number): AcceptedTimes => ({
   beforeMs: nowMs + AHEAD_MS_MAX,
 });
 
-/** Name of the only member that may have a fraction; all other numbers are integers. */
+/** Name of the only member that may be a fraction; all other numbers are integers. */
 const FRACTION = "latencyMs";
 
 /**
- * Returns the JSON line of an event without values that a store rejects: U+0000, lone surrogates and fractional counts. Pods can write such
- * events, and a single invalid event would otherwise block its complete batch.
+ * Returns the JSON line of an event, without values that a store rejects: U+0000, lone surrogates and fractional counts. Pods can write
+ * such values, and a single invalid event would otherwise block its complete batch.
  */
 export function cleanLine(event: UsageEvent): string {
   return JSON.stringify(event, (member, value: unknown) => {

@@ -17,8 +17,8 @@ export interface Ingested {
 }
 
 /**
- * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never as a condition next
- * to the caller's own conditions.
+ * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never next to the caller's
+ * own conditions, which could undo it.
  */
 export interface QueryScope {
   readonly workspaceId: string;
@@ -30,8 +30,8 @@ export interface QueryScope {
 }
 
 /**
- * Start of the visible range per table, Unix ms. Events from then on are visible, and so are buckets that end after it. All verification
- * tables have the same retention; each rate-limit table has its own.
+ * Start of the visible range per table, Unix ms. Events from this time on are visible, and so are buckets that end after it. All
+ * verification tables have the same retention; each rate-limit table has its own.
  */
 export type VisibleFrom = Readonly<Record<Bucket | "raw", number>>;
 
@@ -83,8 +83,8 @@ export interface QueryResponse {
 }
 
 /**
- * Rejection of a query by the store. `detail` concerns only the query; it contains no host, user, internal table or workspace id.
- * `notConfigured` means that an administrator must act; `detail` then names the action.
+ * Rejection of a query by the store. `detail` concerns only the query; it contains no host, user, internal table or workspace id. With
+ * `notConfigured`, an administrator must act, and `detail` names the action.
  */
 export class QueryRejected extends Error {
   override name = "QueryRefused";
@@ -96,7 +96,9 @@ export class QueryRejected extends Error {
   }
 }
 
-/** Maximum wait in the queue, and maximum number of queued queries per workspace, which exceeds the number of panels of a dashboard. */
+/**
+ * Maximum wait in the queue, and maximum number of queued queries per workspace. The latter exceeds the number of panels of a dashboard.
+ */
 export const QUERY_WAITING = {
   waitersMax: 50,
   waitMsMax: 15_000,
@@ -118,16 +120,16 @@ export type StoreProblem = (typeof STORE_PROBLEMS)[number];
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
-  /** Batching hints for a store that prefers few large batches: the size or age from which a batch is stored. */
+  /** Batching hints for a store that prefers few, large batches: a batch is stored when it reaches this size or age. */
   readonly portions?: { readonly bytesEnough: number; readonly ageMsEnough: number } | undefined;
   /**
-   * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the events are not the cause of a
-   * failure: the store is unreachable or too slow. The stream then delivers the batch again.
+   * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the store, and not the events,
+   * causes a failure, because it is unreachable or too slow. The stream then delivers the batch again.
    */
   ingest(batch: TakenEvents, nowMs: number): Promise<Ingested>;
   /**
-   * Updates the aggregated tables with ingested events. Returns whether more work is due immediately. With `patient`, waits under load for
-   * up to 30 s so that more events share a write.
+   * Updates the aggregated tables with ingested events. Returns whether more work is due immediately. With `patient`, waits for up to 30 s
+   * under load, so that more events share a write.
    */
   rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
   /** Creates storage for upcoming days and deletes data past its retention. Returns whether more work is due soon. */
@@ -139,8 +141,8 @@ export interface AnalyticsStore extends Closeable {
   /** Returns rows ordered by time. @throws QueryRejected with reason `timeout` or `unavailable`. */
   countLatencies(question: LatencyQuery): Promise<readonly LatencyRow[]>;
   /**
-   * Returns the age in ms of the workspace's oldest stored event that is missing from the aggregated tables; 0 if there is none. @throws
-   * QueryRejected with reason `unavailable`.
+   * Returns the age in ms of the workspace's oldest stored event that the aggregated tables do not contain yet; 0 if there is none.
+   * @throws QueryRejected with reason `unavailable`.
    */
   uncountedForMs(workspaceId: string): Promise<number>;
   /**

@@ -19,7 +19,7 @@ test.each([
   expect(parts.rest).toHaveLength(rest);
 });
 
-test("parts of a time range split at midnight cover each hour exactly once", () => {
+test("parts of a time range that is split at midnight cover each hour exactly once", () => {
   const range = fc.tuple(fc.integer({ min: -500, max: 500_000 }), fc.nat(400));
   fc.assert(
     fc.property(range, ([first, hours]) => {

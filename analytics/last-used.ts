@@ -1,8 +1,8 @@
 import type { Queryable } from "../postgres/queryable.ts";
 
 /**
- * Stores the time at which keys were last used, Unix ms. A later stored time is kept. This change is not projected to pods. Rows are locked in id order, to
- * avoid deadlock.
+ * Stores the time at which keys were last used, Unix ms, unless a later time is stored. The change is not projected to pods. Rows are
+ * locked in the order of their ids, to avoid deadlocks.
  */
 export async function raiseLastUsed(
   tx: Queryable,

@@ -1,6 +1,6 @@
 import type { Queryable } from "../postgres/queryable.ts";
 
-/* Advisory locks for work outside of Postgres that only one process at a time may do. A lock ends with its transaction. */
+/* Advisory locks for work outside of Postgres that only one process may do at a time. A lock ends with its transaction. */
 
 const CLICKHOUSE_MIGRATION = 7_061_002;
 /** First key of the advisory lock. The second key is a hash of the workspace id. */
@@ -12,8 +12,8 @@ export async function lockClickhouseMigration(tx: Queryable): Promise<void> {
 }
 
 /**
- * Waits until no other process stores events of the workspace. A holder that is idle for `idleMsMax` loses the lock together with its
- * connection, because its process is presumed to hang. Throws an error with `isWaitOver` after `lockMsMax`.
+ * Waits until no other process stores events of the workspace. A holder that is idle for `idleMsMax` loses its connection and thus the
+ * lock, because its process is presumed to hang. Throws an error with `isWaitOver` after `lockMsMax`.
  */
 export async function lockIngestion(
   tx: Queryable,

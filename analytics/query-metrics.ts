@@ -32,7 +32,7 @@ export class QueryMetrics {
     this.#seconds = new Histogram({ ...exported(QUERY_METRICS.seconds), buckets, registers });
   }
 
-  /** Counts an ended query. `abandoned`: the caller disconnected. */
+  /** Counts a query that has ended. `abandoned`: its caller has disconnected. */
   ended(outcome: ErrorKind | "answered" | "abandoned"): void {
     this.#queries.inc({ outcome });
   }

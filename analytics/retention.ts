@@ -9,7 +9,7 @@ export interface AnalyticsRetention {
   readonly ratelimits: Readonly<Record<Bucket | "raw", number>>;
 }
 
-/** Retention of a workspace without settings of its own (api-v2.md sections 18.3 and 18.4). */
+/** Retention of a workspace that has no settings (api-v2.md sections 18.3 and 18.4). */
 export const DEFAULT_RETENTION: AnalyticsRetention = {
   verifications: 30,
   ratelimits: { raw: 30, minute: 7, hour: 30, day: 100, month: 1095 },
@@ -45,7 +45,7 @@ export async function findRetention(
   return rows[0];
 }
 
-/** Returns the longest retention over all workspaces; `null` where no workspace has set one. */
+/** Returns the longest retention that any workspace has set; `null` for members that no workspace has set. */
 export async function findLongestRetention(db: Queryable): Promise<RetentionRow | undefined> {
   const text = `select max(verifications_days) as verifications_days,
                        max(ratelimits_days) as ratelimits_days,

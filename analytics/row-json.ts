@@ -3,12 +3,12 @@ import type { ResultColumn, ResultType } from "./contract.ts";
 /** Converts a row to a JSON object. Each value is null or the text that the store returned. */
 export type RowEncoder = (row: readonly (string | null)[]) => string;
 
-/** Converts one value from text of the store to JSON. Times, booleans and arrays differ between stores. */
+/** Converts a value from the store's text to JSON. The text of times, booleans and arrays differs between stores. */
 export type ValueEncoder = (text: string) => string;
 
 /**
  * Returns the row encoder of a query. If several columns have the same name, the last one remains, as in most JSON parsers. Names are never
- * used as object properties, so any text is valid.
+ * used as names of object properties, so any text is valid.
  */
 export function rowEncoder(
   columns: readonly ResultColumn[],

@@ -1,6 +1,6 @@
 /*
  * Public tables of the analytics procedures, with ClickHouse types. Column names and types are part of the API (api-v2.md section 18). Both
- * stores present these tables; their internal tables differ.
+ * stores provide these tables, although their internal tables differ.
  */
 
 /** Column type. `DateTime` has a resolution of seconds and is in UTC, like `Date`. An `Int64` column `time` is Unix ms. */

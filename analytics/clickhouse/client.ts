@@ -4,9 +4,9 @@ import { isUnavailable } from "./store-problem.ts";
 
 export type { ClickHouseClient } from "@clickhouse/client";
 
-/** Request timeout. It exceeds the server-side limits of every query and insert. */
+/** Request timeout. It is longer than the server-side time limits of all queries and inserts. */
 const REQUEST_MS_MAX = 60_000;
-/** Maximum number of connections for all work. An additional limit applies to caller queries. */
+/** Maximum number of connections for all kinds of work. The queries of callers have an additional limit. */
 const CONNECTIONS_MAX = 16;
 
 export interface ClientOptions {
@@ -54,7 +54,7 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && /^\/[^/]+$/.test(pathname);
 }
 
-/** Awaits a response. Throws `AnalyticsUnavailable` if ClickHouse cannot serve any workspace; other errors are rethrown unchanged. */
+/** Awaits a response. Throws `AnalyticsUnavailable` if ClickHouse cannot serve any workspace, and rethrows other errors unchanged. */
 export async function answered<T>(response: Promise<T>): Promise<T> {
   try {
     return await response;

@@ -12,7 +12,7 @@ const START_OF: Readonly<Record<Slice, string>> = {
   month: "toDateTime(toStartOfMonth(c.at), 'UTC')",
 };
 
-/** Column by which each grouping target divides the result rows. */
+/** Columns by which each grouping target divides the result rows. */
 const COLUMN_OF: Readonly<Record<Target, string>> = {
   key: "c.key_id",
   identity: "c.identity_id",
@@ -137,7 +137,7 @@ const whereSql = ({ keySpaceIds, keyIds, identityId, tags }: CountQuery): string
     ...(tags.length === 0 ? [] : ["and hasAll(e.tags, {tags:Array(String)})"]),
   ].join(" ");
 
-/** Interpolates the bounds directly, because they are computed integers and contain no caller input. */
+/** Writes the bounds into the SQL directly, because they are computed integers and contain no caller input. */
 const betweenSql = ({ fromMs, toMs }: { fromMs: number; toMs: number }, type: "toDateTime" | "toDate"): string =>
   `e.time >= ${type}(${fromMs / 1000}, 'UTC') and e.time < ${type}(${toMs / 1000}, 'UTC')`;
 

@@ -22,7 +22,7 @@ import type { ClickhouseWatch } from "./watch.ts";
  */
 
 const LOCK_MS_MAX = 2_000;
-/** Idle time after which a lock holder loses the lock. It must exceed the maximum duration of an insert. */
+/** Idle time after which the holder of a lock loses it. It must exceed the maximum duration of an insert. */
 const IDLE_MS_MAX = 60_000;
 const INSERT_SECONDS_MAX = 30;
 const MINUTE_MS = 60_000;
@@ -73,7 +73,7 @@ export async function ingestBatch(
 
 type Kind = keyof typeof ARRIVING;
 
-/** Returns how many of these events the table lacks. The primary index narrows the search to the timestamps of the events. */
+/** Returns how many of these events are missing from the table. The primary index narrows the search to the timestamps of the events. */
 async function countNew(client: ClickHouseClient, kind: Kind, events: readonly UsageEvent[]): Promise<number> {
   if (events.length === 0) return 0;
   const response = await answered(
@@ -107,14 +107,14 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         // Disables server-side batching, which would acknowledge an insert before the tables contain the rows.
         async_insert: 0,
         wait_end_of_query: 1,
-        // Writes a single block with the same groups in the same order on each attempt, because a deduplication token identifies a complete
-        // insert.
+        // Writes a single block, with the same groups in the same order on each attempt, because a deduplication token identifies a
+        // complete insert.
         max_insert_threads: "1",
         input_format_parallel_parsing: 0,
         parallel_view_processing: 0,
         group_by_two_level_threshold: "0",
         group_by_two_level_threshold_bytes: "0",
-        // Skips grouping at insertion, because the views have already grouped the rows of the count tables.
+        // Skips grouping during the insert, because the views have already grouped the rows of the count tables.
         optimize_on_insert: 0,
         max_execution_time: INSERT_SECONDS_MAX,
       },
@@ -122,7 +122,7 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
   );
 }
 
-/** Returns the last use per key, rounded to the minute to avoid most updates of the row. */
+/** Returns the last use of each key. Rounding to the minute avoids most updates of a key's row. */
 function lastUses(events: readonly VerificationEvent[]) {
   const latest = new Map<string, { workspaceId: string; keyId: string; lastUsedAt: number }>();
   for (const { workspaceId, keyId, timeMs } of events) {

@@ -5,8 +5,8 @@ import { answered, type ClickHouseClient } from "./client.ts";
 import { createStatements, type Layout, quoted } from "./schema.ts";
 
 /*
- * ClickHouse has no transactional DDL. Each statement of a migration is therefore idempotent, and a migration is recorded after its last
- * statement. An interrupted migration runs again from its first statement.
+ * ClickHouse has no transactional DDL. Therefore each statement of a migration is idempotent, and a migration is recorded after its last
+ * statement. An interrupted migration starts again with its first statement.
  */
 
 interface Migration {
@@ -21,8 +21,8 @@ const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tables-and-views", sta
 const RECORDS = "postern_migrations";
 
 /**
- * Applies the missing migrations. A Postgres lock limits this to one process at a time. Throws `AnalyticsUnavailable`, or the ClickHouse
- * error of a rejected statement.
+ * Applies the missing migrations. A Postgres lock ensures that one process at a time does this. Throws `AnalyticsUnavailable`, or the
+ * ClickHouse error of a rejected statement.
  */
 export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layout: Layout): Promise<void> {
   if ((await missing(client)).length === 0) return;

@@ -49,7 +49,8 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
 ]);
 
 /**
- * Maps a ClickHouse error to a rejection whose text concerns only the query. `isFault` is true if an operator, not the caller, must act.
+ * Maps a ClickHouse error to a rejection whose text concerns the query alone. `isFault` is true if an operator must act, and not the
+ * caller.
  */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   if (isUnavailable(error)) {

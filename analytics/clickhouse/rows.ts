@@ -15,7 +15,8 @@ export interface SortedBatch {
 }
 
 /**
- * Maximum length of a value in a sorting or grouping key of the count tables. Postgres has the same limit because of its index entry size.
+ * Maximum length of a value in a sorting or grouping key of the count tables. Postgres has the same limit, because its index entries are
+ * limited in size.
  */
 const ID_LENGTH_MAX = 256;
 const OUTCOME_LENGTH_MAX = 64;
@@ -40,7 +41,7 @@ export function sortBatch(batch: TakenEvents, { afterMs, beforeMs }: AcceptedTim
   };
 }
 
-/** Keeps the first of two events with the same id, like a primary key. */
+/** Keeps the first of two events with the same id, as a primary key would. */
 function setFirst<E extends UsageEvent>(events: Map<string, E>, event: E): void {
   const cleaned = isClean(event) ? event : (JSON.parse(cleanLine(event)) as E);
   if (!events.has(cleaned.id)) events.set(cleaned.id, cleaned);
@@ -52,7 +53,7 @@ const isBounded = (event: UsageEvent): boolean =>
     event.keyId.length <= ID_LENGTH_MAX &&
     event.outcome.length <= OUTCOME_LENGTH_MAX);
 
-/** Returns whether `cleanLine` would leave the event unchanged. The check is cheap, and true for nearly every event. */
+/** Returns whether `cleanLine` would leave the event unchanged, which is the case for nearly every event. The check is cheap. */
 function isClean(event: UsageEvent): boolean {
   for (const value of Object.values(event)) {
     if (typeof value === "string" && !isText(value)) return false;

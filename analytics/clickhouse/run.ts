@@ -21,15 +21,15 @@ const QUERIES_MAX = 8;
  * block the others.
  */
 const PER_WORKSPACE_MAX = 3;
-/** Maximum length of the emitted SQL. Replacing aliases by their definitions can expand a query of 16 KiB. */
+/** Maximum length of the emitted SQL. It exceeds the 16 KiB of a query, because aliases are replaced by their definitions. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
-/** Upper bound of ClickHouse's overhead per byte of response JSON. */
+/** Upper bound on the bytes that ClickHouse counts as result (`max_result_bytes`) per byte of response JSON. */
 const RESULT_BYTES_PER_RESPONSE_BYTE = 8;
 
 export interface ReaderOptions {
   readonly client: ClickHouseClient;
   readonly watch: Pick<ClickhouseWatch, "failed" | "succeeded">;
-  /** Logs failures that concern an operator. Mistakes in a query are reported to the caller only. */
+  /** Logs failures that concern an operator. Mistakes in a query are only reported to the caller. */
   readonly log: { warn(about: object, message: string): void };
 }
 
@@ -68,8 +68,8 @@ export class ClickhouseReader {
   }
 
   /**
-   * Returns whether the server responds to other requests. The query's time limit does not cover planning, so a timeout on a responsive
-   * server is due to the query.
+   * Returns whether the server responds to other requests. If it does, the query caused the timeout: the query's own time limit does not
+   * cover planning.
    */
   async #responds(): Promise<boolean> {
     const { client } = this.#options;
@@ -114,7 +114,7 @@ export class ClickhouseReader {
   }
 }
 
-/** Delay after the query's own time limit. A server without a response by then is stalled or unreachable. */
+/** Delay after the query's own time limit. If the server has not responded by then, it is stalled or unreachable. */
 const GRACE_MS = 5_000;
 const PING_MS_MAX = 2_000;
 

@@ -12,7 +12,7 @@ export interface Layout {
 }
 
 /**
- * Number of deduplication tokens that a table remembers, which covers several hours. For a batch that is delivered later, duplicates are
+ * Number of deduplication tokens that a table remembers, enough for several hours. If a batch is delivered again after that, duplicates are
  * found by event id.
  */
 const REMEMBERED_INSERTS = 10_000;
@@ -28,9 +28,11 @@ interface Kind {
   readonly counts: string;
   /** Columns of the raw table in addition to the common columns. */
   readonly columns: readonly string[];
-  /** Columns that distinguish rows of the same bucket, with the type in the count tables and the expression over an event. */
+  /**
+   * Columns that distinguish the rows of a bucket, with their type in the count tables and the expression that computes them from an event.
+   */
   readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];
-  /** Leading dimensions of the sorting key. */
+  /** Dimensions that come first in the sorting key. */
   readonly sortedBy: readonly string[];
   readonly sums: readonly { readonly name: string; readonly of: string }[];
 }
@@ -143,8 +145,8 @@ const MADE_FROM: Readonly<Record<Bucket, { readonly from: Bucket | "raw"; readon
 };
 
 /**
- * Maximum length of a bucket in days. A bucket stays visible until its end is past retention, so rows are kept longer by this number of
- * days.
+ * Maximum length of a bucket in days. Rows are kept for this many additional days, because a bucket stays visible until its end is past
+ * retention.
  */
 const DAYS_OF_BUCKET: Readonly<Record<Bucket, number>> = { minute: 1, hour: 1, day: 1, month: 31 };
 
@@ -194,8 +196,8 @@ function rawBody(layout: Layout, kind: Kind): string {
 }
 
 /**
- * Body of a count table. `dims` is a hash of all dimensions; rows with equal hashes are summed. With the dimensions themselves as sorting
- * key, each query would have to read all of them.
+ * Body of a count table. `dims` is a hash of all dimensions, and rows with equal hashes are summed. If the sorting key consisted of the
+ * dimensions themselves, each query would have to read all of them.
  */
 function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
   const columns = [
@@ -234,7 +236,7 @@ function countsSelect(kind: Kind, bucket: Bucket): string {
   return `select ${columns.join(", ")} from ${isFirst ? kind.raw : countsOf(kind, from)} as e group by all`;
 }
 
-/** Totals without keys, identities and tags, so that the cost of reading the usage of an API does not depend on the number of keys. */
+/** Totals without keys, identities and tags, so that the cost of reading an API's usage does not depend on its number of keys. */
 const totalsBody = (
   layout: Layout,
 ): string => `(workspace_id ${LOW}, key_space_id ${LOW}, time ${TIME_OF.hour}, outcome ${LOW},
@@ -249,9 +251,9 @@ const totalsSelect = (): string =>
      from ${countsOf(VERIFICATIONS, "hour")} as e group by all`;
 
 /**
- * Selects events that earlier batches did not contain, because a writer may send an event twice in two stream entries. The check runs
- * within the insert, so that an ingester that resumes after a stall inserts no duplicates. In a view, the source table contains only the
- * rows being inserted, even in a subquery.
+ * Selects events that earlier batches did not contain, because a writer may send an event twice, in two stream entries. The check is part
+ * of the insert, so that an ingester that resumes after a stall inserts no duplicates. In a view, the source table contains only the rows
+ * being inserted, even in a subquery.
  */
 function newEventsSelect({ raw, arriving }: Kind): string {
   const stored = `select id from ${raw}

@@ -5,7 +5,7 @@ import { STORE_PROBLEMS, type StoreProblem } from "../contract.ts";
 export const errorType = (error: unknown): string | undefined =>
   error instanceof ClickHouseError ? (error.type ?? error.code) : undefined;
 
-/** Meaning of an error. `forAll` is true if the error would affect every other workspace as well. */
+/** Meaning of an error. `forAll` is true if every other workspace would get the error as well. */
 interface Meaning {
   readonly trouble: StoreProblem;
   readonly forAll: boolean;
@@ -47,7 +47,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
 export function meaningOf(error: unknown): Meaning {
   if (!(error instanceof ClickHouseError))
     return { trouble: isTimeout(error) ? "slow" : "unavailable", forAll: FOR_ALL };
-  // Each component that writes to disk reports a full disk with a different error code.
+  // A full disk is reported with a different error code by each component that writes to it.
   if (/No space left on device/.test(error.message)) return { trouble: "disk_full", forAll: FOR_ALL };
   return MEANINGS.get(errorType(error) ?? "") ?? { trouble: "access_denied", forAll: FOR_ONE };
 }
@@ -69,7 +69,7 @@ export interface Seen {
   readonly insertingMs: number;
 }
 
-/** Duration from which an insert is slow. A normal insert takes about 100 ms. */
+/** Duration from which an insert counts as slow. A normal insert takes about 100 ms. */
 const SLOW_MS = 10_000;
 /**
  * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so that a persistent failure is observed again before

@@ -25,7 +25,7 @@ import type { Layout } from "./schema.ts";
 import { errorType } from "./store-problem.ts";
 import { ClickhouseWatch } from "./watch.ts";
 
-/** Maximum wait for the initial schema; later calls return immediately. */
+/** Maximum time to wait for the schema, which only the first calls have to do. */
 const READABLE_MS_MAX = 5_000;
 
 export interface ClickhouseAnalyticsOptions extends Layout {
@@ -39,7 +39,7 @@ export interface ClickhouseAnalyticsOptions extends Layout {
   readonly log?: { warn(about: object, message: string): void };
   /** Metrics registry. Default: a new registry. */
   readonly metrics?: Registry;
-  /** Time after which an idle lock holder loses its workspace lock. Default: 60 s. */
+  /** Idle time after which a lock holder loses its workspace lock. Default: 60 s. */
   readonly idleMsMax?: number;
   /** Request timeout. Default: 60 s. */
   readonly requestMsMax?: number;
@@ -49,8 +49,8 @@ export interface ClickhouseAnalyticsOptions extends Layout {
 export class ClickhouseAnalytics implements AnalyticsStore {
   readonly kind = "clickhouse";
   /**
-   * Batching hints. Each insert creates a part in every table, and the server must merge these parts later. Therefore ClickHouse recommends
-   * at most a few inserts per second.
+   * Batching hints. Each insert creates a part in every table, and the server must merge the parts later, so ClickHouse recommends at most
+   * a few inserts per second.
    */
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
@@ -79,7 +79,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       return await ingestBatch({ client: this.#client, watch: this.#watch, db, idleMsMax }, batch, nowMs);
     } catch (error) {
-      // The table is missing because an empty database has replaced the previous one, so the schema must be created again.
+      // The table is missing because the database was replaced by an empty one, so the schema must be created again.
       if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
       throw error;
     }
@@ -107,7 +107,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return this.#counted(() => countLatencies(this.#readingClient, question));
   }
 
-  /** Returns 0, because the insert that stores events also updates the count tables. */
+  /** Returns 0, because the insert that stores events has already updated the count tables. */
   async uncountedForMs(): Promise<number> {
     return 0;
   }
@@ -130,7 +130,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     }
   }
 
-  /** Waits briefly for the schema, because a caller waits for the result. Throws QueryRejected. */
+  /** Waits for the schema, but only briefly, because a caller waits for the result. Throws QueryRejected. */
   async #readable(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
@@ -151,7 +151,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
       () => this.#watch.succeeded("schema"),
       (error: unknown) => {
         this.#ready = undefined;
-        // Only ClickHouse errors are recorded here. All other errors come from Postgres.
+        // Records only ClickHouse errors; all other errors come from Postgres.
         if (error instanceof AnalyticsUnavailable || error instanceof ClickHouseError) {
           this.#watch.failed("schema", error);
         }

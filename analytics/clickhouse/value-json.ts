@@ -2,7 +2,7 @@ import type { ResultType } from "../contract.ts";
 import { floatJson, type ValueEncoder } from "../row-json.ts";
 
 /*
- * Converts rows in JSONCompactStrings format to the JSON of the response. ClickHouse writes 64-bit integers as strings, times as
+ * Converts rows in JSONCompactStrings format to the response JSON. ClickHouse writes 64-bit integers as strings, times as
  * `2024-01-31T23:59:59Z`, and NaN and infinities as null.
  */
 

@@ -5,11 +5,11 @@ import { ClickhouseMetrics, type Operation } from "./metrics.ts";
 import { evaluateProblem, meaningOf } from "./store-problem.ts";
 
 const RESPONSE_MS_MAX = 2_000;
-/** Number of probes per query that checks the credentials, because `/ping` does not authenticate. */
+/** Number of probes after which one is a query. It checks the credentials, because `/ping` does not authenticate. */
 const ADMITTED_EVERY_LOOKS = 30;
 
 export interface WatchOptions {
-  /** Client with a separate connection. A server whose other connections are all busy with queries is still reachable. */
+  /** Client with a separate connection, because a server is reachable even if its other connections are all busy with queries. */
   readonly client: ClickHouseClient;
   readonly metrics: Registry;
 }
@@ -95,7 +95,7 @@ export class ClickhouseWatch {
       return undefined;
     } catch (error) {
       const { trouble: problem } = meaningOf(error);
-      // A trivial query that takes two seconds shows that the server is stalled.
+      // If a trivial query takes two seconds, the server is stalled.
       return problem === "slow" ? "unavailable" : problem;
     }
   }

@@ -269,7 +269,7 @@ describe("precedence of rules", () => {
   });
 });
 
-test("analytics query of another procedure's table is rejected, and the error names that procedure", () => {
+test("analytics query that reads another procedure's table is rejected, and the error names that procedure", () => {
   expect(respond("select 1 from ratelimits_v1")).toBe(
     "invalid_analytics_table: Line 1, column 15: `ratelimits_v1` is read by analytics.getRatelimits",
   );

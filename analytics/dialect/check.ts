@@ -7,7 +7,7 @@ import { QueryProblem } from "./problem.ts";
 import type { Query } from "./tree.ts";
 import { firstOf } from "./walk.ts";
 
-/** Query that satisfies all rules that depend on its text alone. */
+/** Query that satisfies all rules that can be checked on its text alone. */
 export interface CheckedQuery {
   /** Query text to which the spans of the tree refer. */
   readonly text: string;
@@ -16,8 +16,8 @@ export interface CheckedQuery {
 }
 
 /**
- * Parses a query and checks the rules of api-v2.md section 18.2. If the query violates several rules, the first rule determines the error
- * kind and the first violation in the text determines the detail.
+ * Parses a query and checks the rules of api-v2.md section 18.2. If the query violates several rules, the error kind is that of the first
+ * rule, and the detail describes that rule's first violation in the text.
  * @throws QueryProblem
  */
 export function readQuery(text: string, { of, ...clock }: Clock & { readonly of: AnalyticsOf }): CheckedQuery {

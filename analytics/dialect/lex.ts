@@ -2,9 +2,9 @@ import { QueryProblem, quote } from "./problem.ts";
 import type { Span } from "./tree.ts";
 
 /*
- * Lexer with ClickHouse's rules, each verified on the engine. They differ from other databases: backslashes escape in strings, comments
- * nest, names may be in double quotes or backticks, and typographic quotes delimit strings. Syntax that cannot be passed on with the same
- * meaning (a string that is not UTF-8, `x'41'`) is rejected.
+ * Lexer with ClickHouse's rules, each of which was verified on ClickHouse. They differ from other databases: backslashes escape in strings,
+ * comments nest, names may be in double quotes or backticks, and typographic quotes delimit strings. Syntax that cannot be passed on with
+ * the same meaning (a string that is not UTF-8, `x'41'`) is rejected.
  */
 
 /** A token. `text` is the unescaped value of a string, the unquoted name, the number in decimal, or otherwise the source text. */
@@ -123,7 +123,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "=": "=",
 };
 
-/** Keeps a backslash before any other character: `'\%'` has two characters, which is significant for LIKE. */
+/** Keeps a backslash before any other character, which matters for LIKE: `'\%'` has two characters. */
 function readEscape(text: string, at: number): { value: Buffer; end: number } {
   const letter = String.fromCodePoint(text.codePointAt(at + 1) ?? 0);
   if (letter === "x") {

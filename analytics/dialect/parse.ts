@@ -8,13 +8,13 @@ import type { Query, SetOperation } from "./tree.ts";
 
 export interface Parsed {
   readonly query: Query;
-  /** Violations of rules that apply only to queries that parse. If there are any, the tree must not be used. */
+  /** Violations of rules that apply only to queries that can be parsed. If there are any, the tree must not be used. */
   readonly refused: readonly { readonly rule: DeferredRule; readonly problem: QueryProblem }[];
 }
 
 /**
- * Parses one statement in the supported subset of ClickHouse SQL and rejects unsupported syntax with its position. Time is linear in the
- * text, and nesting depth is bounded.
+ * Parses one statement in the supported subset of ClickHouse SQL. Rejects unsupported syntax with an error that names its position. Time is
+ * linear in the text, and nesting depth is bounded.
  * @throws QueryProblem of kind `invalid_analytics_query`, or `invalid_analytics_query_type` for a statement other than SELECT.
  */
 export function parse(text: string): Parsed {

@@ -15,7 +15,7 @@ export type QueryProblemKind = Extract<
 export class QueryProblem extends Error {
   override name = "QueryProblem";
   readonly kind: QueryProblemKind;
-  /** Problem and suggested fix. The text begins in lower case and contains neither a period at the end nor the position. */
+  /** Problem and suggested fix. The text begins in lower case, and contains neither a final period nor the position. */
   readonly detail: string;
   /** Source range of the problem. */
   readonly span: Span;
@@ -28,7 +28,7 @@ export class QueryProblem extends Error {
   }
 }
 
-/** Problem of a query that has no meaning, or for which a database cannot return the result that ClickHouse defines. */
+/** Problem of a query that makes no sense, or for which a database cannot return the result that ClickHouse defines. */
 export const invalidQuery = (detail: string, span: Span): QueryProblem =>
   new QueryProblem("invalid_analytics_query", detail, span);
 

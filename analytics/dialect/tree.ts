@@ -74,7 +74,7 @@ export interface Join extends Node {
   readonly using: readonly Identifier[];
 }
 
-/** `ARRAY JOIN array AS alias`. With `left`, a row whose array is empty gets the default. */
+/** `ARRAY JOIN array AS alias`. With `left`, a row whose array is empty is kept and gets the default element. */
 export interface ArrayJoin extends Node {
   readonly left: boolean;
   readonly array: Expression;

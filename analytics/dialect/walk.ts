@@ -1,11 +1,11 @@
 import type { Expression, From, Query, Span } from "./tree.ts";
 
-/** A part of the tree with a kind. Items of ORDER BY, windows and CTE definitions have no kind, but a walk descends through them. */
+/** A node of the tree that has a kind. Items of ORDER BY, windows and CTE definitions have none, but a walk descends through them. */
 export type Part = Expression | From | Query;
 
 /**
- * Visits all nodes in source order without recursion, because a chain of a thousand operators is a thousand levels deep. Skips the children
- * of a node if `visit` returns false.
+ * Visits all nodes in source order. If `visit` returns false, skips the children of the node. Uses no recursion, because a chain of a
+ * thousand operators is a thousand levels deep.
  */
 export function walk(root: unknown, visit: (part: Part) => boolean | undefined): void {
   const waiting: unknown[] = [root];
@@ -17,7 +17,7 @@ export function walk(root: unknown, visit: (part: Part) => boolean | undefined):
   }
 }
 
-/** Counts the nodes of a tree: parts, items, windows and definitions. A name is counted as part of the node that it names. */
+/** Counts the nodes of a tree, including items, windows and definitions. A name counts as part of the node that has it. */
 export function countNodes(root: unknown): number {
   let nodes = 0;
   const waiting: unknown[] = [root];

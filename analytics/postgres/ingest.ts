@@ -17,22 +17,22 @@ import { insertQueued } from "./rollup-queue.ts";
  */
 
 const ATTEMPTS_MAX = 3;
-/** Maximum transactions for a batch that contains events that the database rejects. */
+/** Maximum number of transactions for a batch that contains events that the database rejects. */
 const ATTEMPTS_AT_POISON = 30;
 /** Timeouts of a transaction. They bound the delay that locked rows of one workspace cause for the others. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
-/** Maximum number of cached keys. Because of the cache, the last use of a key is updated once per minute, not for each event. */
+/** Maximum number of cached keys. The cache makes it possible to update the last use of a key once per minute instead of for each event. */
 const KEYS_REMEMBERED_MAX = 100_000;
 
-/** Last use of keys that this process has stored, in Unix ms to the minute, by workspace and key. */
+/** Last use of each key that this process has stored, by workspace and key, in Unix ms rounded to the minute. */
 export type RecordedUsage = Map<string, number>;
 
 /**
  * Stores a batch. With `noted`, a batch of new and plain events, the usual case, is stored by COPY. If any event is a duplicate or not
- * plain, the transaction rolls back and the per-event statement runs instead. COPY needs half the CPU time of Postgres (11 instead of 24 µs
- * per event) and four times that of this process (12 instead of 3 µs), so COPY is used only in a process that serves no requests. Throws
- * like `ingestAny`.
+ * plain, the transaction rolls back and the per-event statement runs instead. COPY halves the CPU time in Postgres (11 instead of 24 µs per
+ * event) but quadruples it in this process (12 instead of 3 µs), so only a process that serves no requests uses it. Throws like
+ * `ingestAny`.
  */
 export async function ingestBatch(
   db: Pool,
@@ -79,7 +79,7 @@ const COPY_RATELIMITS = `copy ratelimit_events (day, id, request_id, time, works
 
 /**
  * Stores the events in one statement. If the database rejects the statement, cleans each event and isolates the events that are still
- * rejected. Throws if the events are not the cause: the database is unreachable, or rows are locked.
+ * rejected. Throws if the events are not the cause, for example if the database is unreachable or rows are locked.
  */
 async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
   const { workspaceId, lines } = events;
@@ -133,12 +133,12 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-/** Error code for a row without a partition. Violated check constraints cause the same code, but the event tables have none. */
+/** Error code of a row for which no partition exists. A violated check constraint causes the same code, but the event tables have none. */
 const CHECK_VIOLATION = "23514";
 
 /**
- * Runs a transaction without outbox entries, because the rows are not cached by gates. Serialization failures are retried here, because the
- * stream would redeliver the events only a minute later.
+ * Runs a transaction without outbox entries, because gates do not cache the rows. Retries serialization failures here, because the stream
+ * would deliver the events again only a minute later.
  */
 async function inPlainTransaction<T>(db: Pool, nowMs: number, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

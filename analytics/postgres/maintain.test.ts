@@ -70,7 +70,7 @@ describe("a running query", () => {
   });
 });
 
-test("interrupted partition drop continues after the detach or before its end", async () => {
+test("interrupted partition drop resumes, whether it was interrupted before or after the end of the detach", async () => {
   await keepPartitions(db, NOW_MS);
   await db.query("alter table verification_events detach partition verification_events_20420614");
   const reader = await db.connect();

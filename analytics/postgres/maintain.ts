@@ -4,8 +4,8 @@ import { planPartitions } from "./partition-plan.ts";
 import { createPartition, dropPartition, listPartitions } from "./partitions.ts";
 
 /**
- * Creates the partitions for current and upcoming events and drops partitions past every workspace's retention. After a failure the
- * remaining partitions are still handled, and the first error is thrown at the end.
+ * Creates the partitions for current and upcoming events and drops partitions past every workspace's retention. After a failure, continues
+ * with the remaining partitions, and throws the first error at the end.
  */
 export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
   const found = await listPartitions(db);

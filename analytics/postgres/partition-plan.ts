@@ -3,7 +3,7 @@ import { LATE_MS_MAX } from "../accepted-events.ts";
 import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
 import { STORED_TABLES, type StoredTable } from "./tables.ts";
 
-/** Number of days for which partitions are created in advance, so that the job may fail for a day or two without an effect. */
+/** Number of days for which partitions are created in advance, so that the job can fail for a day or two without consequences. */
 const DAYS_AHEAD = 2;
 
 export interface Partition {

@@ -13,12 +13,12 @@ import { STORED_TABLES } from "./tables.ts";
  */
 
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
-/** Timeout of detaching, which waits for running queries on the table. */
+/** Timeout of detaching a partition, which waits for running queries on the table. */
 const DETACH_MS_MAX = 45_000;
 
 export interface FoundPartition {
   readonly name: string;
-  /** State of the partition. `detached`: a process crashed while dropping it. */
+  /** State of the partition. `detached`: a process crashed while it was dropping the partition. */
   readonly state: "attached" | "detaching" | "detached";
 }
 
@@ -38,8 +38,8 @@ export async function listPartitions(db: Queryable): Promise<FoundPartition[]> {
 }
 
 /**
- * Creates a partition. Does nothing if another process has created it. Names and dates cannot be parameters in DDL; they are generated and
- * contain no caller input.
+ * Creates a partition. Does nothing if another process has created it. Names and dates are part of the SQL text, because DDL has no
+ * parameters; they are generated and contain no caller input.
  */
 export async function createPartition(db: Pool, { table, name, from, to }: Partition): Promise<void> {
   await withoutOutbox(db, async (tx) => {
@@ -53,7 +53,7 @@ export async function createPartition(db: Pool, { table, name, from, to }: Parti
 
 /**
  * Drops a partition in separate steps, so that the next call can resume after an interruption. Waits while another process drops a
- * partition, and does nothing if that process dropped the same partition.
+ * partition. Does nothing if that process has dropped this partition.
  */
 export async function dropPartition(db: Pool, { table, name }: Partition): Promise<void> {
   const client = await db.connect();
@@ -71,7 +71,7 @@ export async function dropPartition(db: Pool, { table, name }: Partition): Promi
     failure = error instanceof Error ? error : new Error("dropping a partition", { cause: error });
     throw error;
   } finally {
-    // Closes a client that still has the lock or changed settings, instead of returning it to the pool.
+    // Closes a client that still has the lock or changed settings, so that it does not return to the pool.
     client.release(failure);
   }
 }

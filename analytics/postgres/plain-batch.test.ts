@@ -113,7 +113,7 @@ test("latency that JSON cannot represent is omitted by COPY and by INSERT", asyn
   expect(copied).toMatchObject({ ingested: { stored: 0, omitted: 1 } });
 });
 
-test("duplicate events are counted once although their rows cannot be copied", async () => {
+test("duplicate events, which COPY rejects, are counted once", async () => {
   const line = (id: string) => JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), id, workspaceId: "ws_1" });
   const [once, twice] = [`${line("ev_a")}\n${line("ev_b")}`, `${line("ev_a")}\n${line("ev_b")}\n${line("ev_a")}`];
   expect(await stored(twice, new Map())).toEqual(await stored(once, undefined));

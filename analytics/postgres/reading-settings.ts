@@ -10,7 +10,7 @@ const TRANSACTION_GRACE_MS = 2_000;
 const kilobytes = (bytes: number): string => `${Math.ceil(bytes / 1024)}kB`;
 
 /**
- * Settings of a query's transaction, as far as the server supports them and the user may set them. Postgres has no limit for the total
+ * Settings of a query's transaction. Only those that the server supports and the user may set are used. Postgres has no limit for the total
  * memory of a query.
  */
 const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
@@ -24,11 +24,11 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
     kilobytes(Math.min(WORK_MEM_BYTES_MAX, Math.max(WORK_MEM_BYTES_MIN, memoryBytesMax / PARTS_OF_MEMORY))),
   temp_file_limit: ({ memoryBytesMax }) => kilobytes(memoryBytesMax),
   max_parallel_workers_per_gather: () => "1",
-  // Ten times the default of Postgres. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do.
-  // With the default setting, the planner chose a bitmap scan of a complete partition, which took two to three times as long as a
-  // sequential scan.
+  // Ten times Postgres' default. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do. With
+  // the default setting, the planner chose a bitmap scan of a complete partition, which took two to three times as long as a sequential
+  // scan.
   cpu_index_tuple_cost: () => "0.05",
-  // Disables JIT compilation, because it takes longer than most queries and uses memory that no limit covers.
+  // Disables JIT compilation, because it takes longer than most queries and uses memory that is not limited.
   jit: () => "off",
   row_security: () => "on",
   search_path: () => "pg_catalog, analytics, pg_temp",

@@ -31,7 +31,7 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["22P02", NO_NUMBER],
   ["22025", NO_PATTERN],
   ["54001", TOO_DEEP],
-  // Error while partitions are being created or dropped.
+  // Error of a query that runs while partitions are being created or dropped.
   ["55P03", { reason: "unavailable", detail: "The usage data is locked by another operation. Try again." }],
 ]);
 
@@ -41,8 +41,8 @@ const DATA_EXCEPTION = "22";
 const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge string buffer/;
 
 /**
- * Maps a Postgres error to a rejection whose text concerns only the query. `isFault` is true for a problem of the operator or an internal
- * error, which must be logged with its cause.
+ * Maps a Postgres error to a rejection whose text concerns only the query. `isFault` is true for a problem that an operator must solve, and
+ * for an internal error; both must be logged with their cause.
  */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   const code = failureCode(error) ?? "";

@@ -4,13 +4,15 @@ import { failureCode } from "../../postgres/failures.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
- * Role that runs the queries of callers. It can read the views of schema `analytics`, and in their base tables the same columns and, by
- * row-level security, the same rows. Postgres roles belong to the whole server, so several databases share it.
+ * Role that runs the queries of callers. It can read the views of schema `analytics`. In their base tables, it can read the same columns
+ * and, because of row-level security, the same rows. Postgres roles belong to the server, so several databases share this role.
  */
 
 export const ANALYTICS_ROLE = "postern_analytics";
 
-/** A base table of the views, the columns that the role reads, and the column that the ids of a root key restrict. */
+/**
+ * A base table of the views, the columns of it that the role reads, and the column that is restricted to the ids that a root key may read.
+ */
 interface Source {
   readonly table: string;
   readonly columns: string;
@@ -104,8 +106,8 @@ async function readRoleState(db: Queryable): Promise<RoleState> {
 }
 
 /**
- * Creates the role with NOINHERIT: a role that an administrator grants to it, for a report, must not extend the rows that queries of
- * callers can read.
+ * Creates the role with NOINHERIT. If an administrator grants another role to it, for example for a report, this must not extend the rows
+ * that queries of callers can read.
  */
 async function makeRole(db: Queryable): Promise<boolean> {
   try {
@@ -146,8 +148,8 @@ async function isBoundByRows(db: Queryable, table: string): Promise<boolean> {
 }
 
 /**
- * Restricts the role by row-level security to the bound rows, also beneath the views. Other roles with access read the table as before. The
- * table's owner, who stores events, is exempt.
+ * Restricts the role to the rows of its scope by row-level security, even if it reads the tables beneath the views. Other roles with access
+ * read the table as before. The table's owner, who stores events, is exempt.
  */
 async function bindRows(tx: Queryable, { table, columns, within }: Source): Promise<void> {
   await tx.query(`grant select (${columns}) on ${table} to ${ANALYTICS_ROLE}`);

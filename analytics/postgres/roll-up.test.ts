@@ -261,7 +261,7 @@ test("locked roll-up rows delay only their own workspace for a limited time", as
   });
 }, 60_000);
 
-test("roll-up fails as a whole when Postgres is unavailable", async () => {
+test("roll-up of all workspaces fails when Postgres is unavailable", async () => {
   await ingest([aVerification()]);
   const away = createPool("postgres://postgres@127.0.0.1:1/none", { connectMsMax: 500 });
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
@@ -271,7 +271,7 @@ test("roll-up fails as a whole when Postgres is unavailable", async () => {
   expect(logs).toEqual([]);
 });
 
-test("roll-up with the option `patient` leaves recent events for a second and then processes all of them", async () => {
+test("roll-up with the option `patient` waits a second and then processes all recent events", async () => {
   await ingest([aVerification()]);
   expect(await store.rollUp({ patient: true })).toBe(false);
   expect(await total("ws_a")).toBe(0);
@@ -284,7 +284,7 @@ test("roll-up with the option `patient` leaves recent events for a second and th
   expect(await metrics.metrics()).toContain("postern_rollup_lag_seconds 0\n");
 });
 
-test("roll-up discards events whose partitions are dropped", async () => {
+test("roll-up discards events whose partitions have been dropped", async () => {
   await ingest([aVerification(), aRatelimit()]);
   const laterMs = NOW_MS + 200 * 24 * HOUR_MS;
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });

@@ -73,16 +73,16 @@ const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: Analyt
 
 /*
  * Delay of events before a roll-up. A roll-up writes one row for all events of a bucket with the same dimensions, so larger roll-ups cost
- * less per event. With few events, a roll-up takes milliseconds and events wait one second. Under load, roll-ups may use a fixed share of
- * time and events wait longer.
+ * less per event. With few events, a roll-up takes milliseconds and events wait one second. Under load, roll-ups are limited to a fixed
+ * share of the time, so events wait longer.
  *
  * The delay depends on the age of the oldest event, not on the time of the last roll-up, so that several processes together roll up as
  * often as a single process would.
  */
 
 const WAIT_MS = { min: 1_000, max: 30_000 };
-/** Multiple of the roll-up's own duration, which limits roll-ups to a quarter of the time of one connection. */
+/** Multiple of the last roll-up's duration to wait. It limits roll-ups to a quarter of the time of one connection. */
 const TIMES_THE_RUN = 3;
 
-/** Returns the minimum age of the oldest event for the next roll-up, after a roll-up of `ranMs`. */
+/** Returns how old the oldest event must be before the next roll-up starts, if the last roll-up took `ranMs`. */
 export const waitAfter = (ranMs: number): number => Math.min(WAIT_MS.max, Math.max(WAIT_MS.min, TIMES_THE_RUN * ranMs));

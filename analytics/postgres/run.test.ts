@@ -239,21 +239,24 @@ describe("the visible rows of a query", () => {
     ["ratelimits_v1", "time >= 2287612800000 and time < 2287616400000", /_pkey/],
     ["key_verifications_per_minute_v1", "time >= timestamp '2042-06-15' and time < timestamp '2042-06-16'", /_pkey/],
     ["ratelimits_per_day_v1", "time >= date '2042-06-29' and time < date '2042-06-30'", /_pkey/],
-  ])("analytics query uses caller and view time bounds in the index of %s", async (view, bounds, index) => {
-    await ask("select 'prepared'");
-    const client = await db.connect();
-    try {
-      await client.query("begin; set local role postern_analytics; set local enable_seqscan = off");
-      const text = `explain (costs off) select count(*) from analytics.${view} where ${bounds}`;
-      const { rows } = await client.query<Record<"QUERY PLAN", string>>(text);
-      const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
-      expect(plan).toMatch(index);
-      expect(plan).toMatch(/Index Cond: .*workspace_id = .*"?time"? >= \(InitPlan.*"?time"? >= '.*"?time"? < '/);
-    } finally {
-      await client.query("rollback");
-      client.release();
-    }
-  });
+  ])(
+    "analytics query uses the time bounds of the caller and of the view in the index of %s",
+    async (view, bounds, index) => {
+      await ask("select 'prepared'");
+      const client = await db.connect();
+      try {
+        await client.query("begin; set local role postern_analytics; set local enable_seqscan = off");
+        const text = `explain (costs off) select count(*) from analytics.${view} where ${bounds}`;
+        const { rows } = await client.query<Record<"QUERY PLAN", string>>(text);
+        const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+        expect(plan).toMatch(index);
+        expect(plan).toMatch(/Index Cond: .*workspace_id = .*"?time"? >= \(InitPlan.*"?time"? >= '.*"?time"? < '/);
+      } finally {
+        await client.query("rollback");
+        client.release();
+      }
+    },
+  );
 
   test("analytics query scope ends before the next query on the connection", async () => {
     await ask(REQUESTS, { scope: { workspaceId: "ws_b" } });
@@ -378,7 +381,7 @@ describe("permissions of the query role", () => {
     expect(logged.pop()).toMatchObject({ err: { code: "42601" } });
   });
 
-  test("Postgres roles with SELECT on the event tables read the rows of all workspaces", async () => {
+  test("Postgres roles that were granted SELECT on the event tables read the rows of all workspaces", async () => {
     await ask("select 'prepared'");
     const name = `reports_${randomBytes(4).toString("hex")}`;
     await db.query(`create role ${name}; grant select on verification_events to ${name}`);
@@ -441,7 +444,7 @@ describe("JSON of a value", () => {
     logged.pop();
   });
 
-  test("analytics result names may be any text, and the last duplicate wins", async () => {
+  test("analytics result columns can have any name, and the last of several with one name is returned", async () => {
     const response = await ask("select 1, 2, 3, 4", {
       types: ["Int64", "Int64", "Int64", "Int64"],
       names: ["__proto__", 'a"b', "count()", "count()"],

@@ -26,18 +26,21 @@ import { postgresEncoder } from "./value-json.ts";
 const CONNECTIONS_MAX = 4;
 /** Maximum concurrent queries per workspace: half of the connections, so that slow queries of one workspace do not block the others. */
 const PER_WORKSPACE_MAX = 2;
-/** Delay after the statement timeout. A server that has not canceled the statement by then is stalled or unreachable. */
+/** Delay after the statement timeout. If the server has not canceled the statement by then, it is stalled or unreachable. */
 const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
-/** Interval of the size check. A single row can exceed the maximum response, and is parsed only when it is complete. */
+/**
+ * Interval of the size check, which is necessary because a single row can exceed the maximum response and is parsed only when it is
+ * complete.
+ */
 const LOOK_AT_BYTES_MS = 20;
-/** Factor between Postgres's text of a row, for example of numeric arrays, and its JSON, which may be shorter. */
+/** Maximum ratio of a row's size in Postgres' text format to its size in JSON, which may be shorter, for example for arrays of numbers. */
 const WIRE_BYTES_PER_RESPONSE_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
 export interface ReaderOptions {
   readonly databaseUrl: DatabaseUrl;
-  /** Logs failures that concern an operator. Mistakes in a query are reported to the caller only. */
+  /** Logs failures that concern an operator. Mistakes in a query are only reported to the caller. */
   readonly log: { warn(about: object, message: string): void };
   readonly waitMsMax?: number;
 }
@@ -136,7 +139,7 @@ async function readRows(
     broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
     throw error;
   } finally {
-    // The pool closes a broken connection immediately, even within a response; Postgres then cancels the query.
+    // The pool closes a broken connection immediately, even in the middle of a response; Postgres then cancels the query.
     client.release(broken);
   }
 }
@@ -150,7 +153,7 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
   }
 }
 
-/** Encodes rows as they arrive. Stops early if there are too many rows, if they are too large, or if the signal is aborted. */
+/** Encodes rows as they arrive. Stops early if there are too many or too large rows, or if the signal is aborted. */
 async function collect(
   client: PoolClient,
   { text, values, columns }: StoreQuery,
@@ -181,12 +184,12 @@ async function collect(
       queryMode: "extended",
       // Keeps all values as text; the columns of the query define their types.
       types: { getTypeParser: () => (value: string) => value },
-      // Errors reach only the callback if a query timeout is set, as in this pool.
+      // With a query timeout, as in this pool, errors are passed only to the callback.
       callback: (error: Error | null) => end(() => (error === null ? resolve(rows.respond()) : reject(error))),
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
     submitted.on("row", (row: (string | null)[], result) => {
-      // Drops the rows of the driver, which would otherwise keep a second copy of all rows.
+      // Drops the driver's rows; otherwise it would keep a second copy of all rows.
       if (result !== undefined) result.rows.length = 0;
       try {
         rows.add(row);

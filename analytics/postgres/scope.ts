@@ -8,7 +8,7 @@ export interface BoundScope {
   readonly visibleFrom: Readonly<Record<"raw" | "minute" | "hour" | "day" | "month", number>>;
 }
 
-/** Returns the names of the settings that the database user may set; only superusers may set some of them. */
+/** Returns the names of the settings that the database user may set. Some settings are reserved for superusers. */
 export async function settableSettings(db: Queryable, names: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ name: string }>(
     `select lower(s.name) as name from pg_settings s
@@ -19,8 +19,8 @@ export async function settableSettings(db: Queryable, names: readonly string[]):
 }
 
 /**
- * Begins a read-only transaction with these settings, binds it to the scope, and switches from the user's own role to the role that reads
- * the views. The settings and the role end with the transaction.
+ * Begins a read-only transaction with these settings, restricts it to the scope, and switches from the user's own role to the role that
+ * reads the views. The settings and the role end with the transaction.
  */
 export async function beginReading(
   tx: Queryable,

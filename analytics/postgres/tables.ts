@@ -9,7 +9,7 @@ export interface StoredTable {
   readonly partition: "day" | "month";
   /** Columns of the table's primary key. */
   readonly key: string;
-  /** Fill factor in percent. Updates in place (HOT) require free space in the page. */
+  /** Fill factor in percent. In-place updates (HOT) require free space in the page. */
   readonly fill: number;
 }
 

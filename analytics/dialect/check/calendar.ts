@@ -29,7 +29,9 @@ export function startOf(unit: BucketUnit, ms: number): number {
   return Date.UTC(date.getUTCFullYear(), Math.floor(date.getUTCMonth() / months) * months, 1);
 }
 
-/** Adds units to a timestamp. A day that the target month lacks becomes the month's last day. Fractions of a ms are truncated. */
+/**
+ * Adds units to a timestamp. A day that does not exist in the target month becomes the month's last day. Fractions of a ms are truncated.
+ */
 export function plusUnits(
   ms: number,
   { count, unit }: { readonly count: number; readonly unit: IntervalUnit },

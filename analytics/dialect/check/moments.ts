@@ -3,13 +3,13 @@ import type { Call, Expression, IntervalUnit } from "../tree.ts";
 import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
 
 /*
- * Evaluates literals, and expressions of literals and the clock, that are compared with `time`. Returns `undefined` for expressions that it
- * cannot evaluate; rule 12 ignores those.
+ * Evaluates the values that a query compares with `time`: literals, and expressions of literals and the clock. Returns `undefined` for
+ * expressions that it cannot evaluate; rule 12 ignores those.
  */
 
 /**
- * Timestamp in Unix ms. If `ms` is the start of a bucket, `latest` is the time that the caller meant: now for `toStartOfHour(now())`. The
- * start of a bucket may be past retention even if `latest` is not.
+ * Timestamp in Unix ms. If `ms` is the start of a bucket, `latest` is the time from which it was computed: now for `toStartOfHour(now())`.
+ * The start of a bucket may be past retention even if `latest` is not.
  */
 export interface Timestamp {
   readonly kind: "date" | "dateTime";
@@ -18,8 +18,8 @@ export interface Timestamp {
 }
 
 /**
- * Plain number whose unit depends on the other operand of the comparison. `latest` has the same meaning as in `Timestamp`, and the unit of
- * the number.
+ * Plain number. Its unit depends on the other operand of the comparison. `latest` has the same meaning as in `Timestamp`, but in the unit
+ * of the number.
  */
 export interface Count {
   readonly kind: "count";
@@ -59,15 +59,15 @@ interface Bucket {
   readonly unit: BucketUnit;
   readonly of: Expression;
   /**
-   * Whether ClickHouse returns the start of the bucket as a Date, to which a plain number adds days. To any other type, a plain number adds
-   * seconds.
+   * Whether ClickHouse returns the start of the bucket as a Date. A plain number that is added to a Date counts days; added to any other
+   * type, it counts seconds.
    */
   readonly isDate: boolean;
 }
 
 /**
- * Returns the bucket for a function that computes the start of a bucket, otherwise `undefined`. For `date_trunc` the timestamp is the
- * second argument.
+ * Returns the bucket for a function that computes the start of a bucket, otherwise `undefined`. The timestamp is the first argument, but
+ * the second one of `date_trunc`.
  */
 export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefined {
   const [first, second] = values;
@@ -132,7 +132,7 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
 }
 
-/** Evaluates a bucket function. The timestamp that is passed to it becomes `latest`. A literal date means the complete day. */
+/** Evaluates a bucket function. The timestamp in its argument becomes `latest`. A literal date means the complete day. */
 function startOfConstant(
   { unit, isDate }: Pick<Bucket, "unit" | "isDate">,
   operand: Timestamp | Count | undefined,

@@ -31,8 +31,8 @@ export interface EmitOptions {
 }
 
 /**
- * Emits a query as a ClickHouse SELECT. The SQL contains no text from the caller: columns are c1, c2, …, strings and times are parameters
- * p0, p1, … in the order of `values`, and function names use ClickHouse spelling.
+ * Emits a query as a ClickHouse SELECT. The SQL contains no text from the caller: columns are named c1, c2, …, strings and times are
+ * parameters p0, p1, … in the order of `values`, and function names have ClickHouse's spelling.
  * @throws QueryProblem for a nested join, which ClickHouse cannot parse, and for column types that a response cannot contain.
  */
 export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowMs, rowsMax }: EmitOptions): StoreQuery {
@@ -47,7 +47,7 @@ export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowM
   };
 }
 
-/** Applies the row limit to the outermost SELECT only, because a truncated subquery would return a wrong number. */
+/** Applies the row limit only to the outermost SELECT, because a truncated subquery would make results wrong. */
 function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
   if (body.kind === "set") return body;
   return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };
@@ -65,7 +65,7 @@ const OPERATORS = {
   "except distinct": "except distinct",
 } as const;
 
-/** Column names of a FROM clause by source. */
+/** Column names of a FROM clause, by source. */
 type Columns = ReadonlyMap<number, (index: number) => string>;
 
 class Writer {

@@ -13,7 +13,7 @@ const STORED_AS: Readonly<Record<string, string>> = { latency: "latency_ms", lim
 
 const FROM_RAW = "{scopeRaw:Int64}";
 
-/** Start of the first bucket that is visible in full or in part. */
+/** Start of the first bucket that is at least partly visible. */
 const FIRST_OF: Readonly<Record<Bucket, string>> = {
   minute: "toStartOfMinute(toDateTime(intDiv({scopeMinute:Int64}, 1000), 'UTC'))",
   hour: "toStartOfHour(toDateTime(intDiv({scopeHour:Int64}, 1000), 'UTC'))",
@@ -21,7 +21,7 @@ const FIRST_OF: Readonly<Record<Bucket, string>> = {
   month: "toStartOfMonth(toDateTime(intDiv({scopeMonth:Int64}, 1000), 'UTC'))",
 };
 
-/** Returns a FROM subquery without an alias. Partial rows of a bucket are summed, as after a merge. */
+/** Returns a FROM subquery without an alias. It sums the rows of a bucket that ClickHouse has not merged yet. */
 export function sourceSql({ of, bucket, columns }: PublicTable): string {
   const raw = of === "verifications" ? "verification_events" : "ratelimit_events";
   const counts = of === "verifications" ? "verification_counts" : "ratelimit_counts";
@@ -30,7 +30,7 @@ export function sourceSql({ of, bucket, columns }: PublicTable): string {
     return `e.${stored} as \`${name}\``;
   });
   const table = bucket === undefined ? `${raw} as e` : `${counts}_${bucket} as e final`;
-  // FINAL drops rows whose selected sums are all 0. Selecting a column that is never 0 keeps every row.
+  // FINAL drops rows in which all selected sums are 0. Selecting a column that is never 0 keeps every row.
   const nonZero = bucket === undefined ? "" : `and e.${of === "verifications" ? "count" : "total"} > 0`;
   return `(select ${selected.join(", ")} from ${table}
     where e.workspace_id = {scopeWorkspace:String} and e.time >= ${bucket === undefined ? FROM_RAW : FIRST_OF[bucket]}

@@ -16,7 +16,7 @@ import type { Docs } from "./entry.ts";
 
 export interface AggregateFunction {
   readonly docs: Docs;
-  /** Name of the aggregate function without a condition, such as `sum` for `sumIf`, whose last argument is the condition. */
+  /** Name of the aggregate function without a condition, such as `sum` for `sumIf`; the condition is the last argument. */
   readonly conditionalOf?: string;
   /** Minimum and maximum argument count. Default: one argument. */
   readonly takes?: readonly [number, number];
@@ -26,7 +26,7 @@ export interface AggregateFunction {
   readonly accepts?: (type: Type) => boolean;
   /** Maximum number of levels of a quantile, and the default level. */
   readonly levels?: { readonly max: number; readonly byDefault?: number };
-  /** Result type, or the result type for the types of the arguments. The result for Nothing is Nothing. */
+  /** Result type, or a function that returns it for the types of the arguments. The result for Nothing is Nothing. */
   readonly returns: Type | ((type: Type, other: Type | undefined) => Type);
   readonly postgres: (call: Aggregated, writer: Writer) => string;
 }
@@ -110,7 +110,7 @@ export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = 
   },
   min: sameType(["min(x)", "Minimum."], extremeSql("min")),
   max: sameType(["max(x)", "Maximum."], extremeSql("max")),
-  // In Postgres, `any` returns the minimum, so that the result is deterministic. ClickHouse does not rewrite the arithmetic within `any`.
+  // In Postgres, `any` returns the minimum, so that the result is deterministic. ClickHouse does not move arithmetic out of `any`.
   any: sameType(["any(x)", "Value of any row."], (call, writer) =>
     extremeSql("min", false)({ ...call, distinct: false }, writer),
   ),

@@ -6,8 +6,7 @@ import { typeText, UINT8 } from "../resolve/types.ts";
 import { ANY, ARRAY, checked, type Docs, type ScalarFunction } from "./entry.ts";
 
 /**
- * Tests membership in an array. The type of the searched element or elements may differ from the element type of the array if one of the
- * two types includes the other.
+ * Tests membership in an array. The types of the searched values and of the array's elements may differ if one of them includes the other.
  */
 const membership = (
   name: "has" | "hasAny" | "hasAll",

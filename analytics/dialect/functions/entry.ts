@@ -6,7 +6,7 @@ import { INT64, isDate, isInteger, isNumeric, STRING, type Type, typeText } from
 import type { Span } from "../tree.ts";
 
 /*
- * Registry entries. One entry holds all facts about a function: its types, its SQL for both databases and its line in the reference.
+ * Registry entries. An entry contains everything about a function: its types, its SQL for both databases and its line in the reference.
  * Operators have entries without documentation, because the grammar produces them and queries cannot call them by name.
  */
 
@@ -33,7 +33,7 @@ export interface ScalarFunction {
   readonly takes?: readonly ArgumentKind[];
   readonly required?: number;
   readonly returns?: Type | ((args: readonly ResolvedExpression[]) => Type);
-  /** Replaces `takes` and `returns` if they cannot express the rules of the function. */
+  /** Replaces `takes` and `returns` if these cannot express the function's rules. */
   readonly resolve?: Resolve;
   /** Postgres SQL, made of the SQL of the arguments. */
   readonly sql?: (...args: string[]) => string;
@@ -111,7 +111,7 @@ export function postgresSql({ takes = [], sql, postgres }: ScalarFunction, call:
   return sql(...call.arguments.map((argument, index) => (takes[index] ?? ANY).sql(argument, writer)));
 }
 
-/** Returns the value of an argument that selects a variant of a function, such as a unit, and must therefore be a literal. */
+/** Returns the value of an argument that selects a variant of a function, such as a unit. Such an argument must be a literal. */
 export function literalText(argument: ResolvedExpression | undefined, { name, span }: Called): string {
   if (argument && isStringLiteral(argument)) return argument.value;
   throw invalidQuery(`${name} takes a string literal here`, argument?.span ?? span);

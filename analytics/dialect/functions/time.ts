@@ -151,7 +151,7 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   };
 }
 
-/** Converts the first argument like `firstInZone`, but also accepts a Date, whose day begins at the midnight of the zone. */
+/** Converts the first argument like `firstInZone`, but also accepts a Date, which begins at midnight in the zone. */
 function dayInZone(written: Called): Called {
   const { called, zone } = takeZone(written, 1);
   const [operand, ...more] = called.args;

@@ -20,7 +20,7 @@ const rank = (name: string, meaning: string): WindowFunction => ({
   postgres: (_, over) => `${name}()${over}`,
 });
 
-/** `lag` and `lead`. Outside the partition, the result is the default from the call or the default of the type. */
+/** `lag` and `lead`. For a row outside the partition, they return the default in the call, or the default of the type. */
 const neighbor = (name: "lag" | "lead", meaning: string): WindowFunction => ({
   docs: [`${name}(x) OVER (ORDER BY t)`, meaning],
   takes: [1, 3],

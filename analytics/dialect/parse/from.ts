@@ -96,7 +96,7 @@ function readQueryInParentheses(grammar: Grammar): Query {
 }
 
 /**
- * Parses a table name. A database prefix or the arguments of a table function are consumed, and rejected only after the complete query has
+ * Parses a table name. A database prefix, or the arguments of a table function, are parsed too, but rejected after the complete query has
  * been parsed.
  */
 function readTableName(grammar: Grammar): Identifier {

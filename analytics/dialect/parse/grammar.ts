@@ -11,11 +11,14 @@ export interface Grammar {
   query(): Query;
   /** Continues a query whose first branch is already parsed. */
   continueQuery(first: Query): Query;
-  /** Records a violation of a later rule, which is reported only if no earlier rule is violated. The tree must then not be used. */
+  /**
+   * Records a violation of a rule with a lower precedence. It is reported only if no rule with a higher precedence is violated. The tree
+   * must then not be used.
+   */
   refuse(rule: DeferredRule, problem: QueryProblem): void;
 }
 
-/** Rules of api-v2.md section 18.2 that the parser checks although the rule that a query must parse takes precedence. */
+/** Rules of api-v2.md section 18.2 that the parser checks although they rank below the rule that the query must parse. */
 export type DeferredRule = "in" | "from" | "tables";
 
 /** Parses `expression AS alias` with an optional alias. */

@@ -143,7 +143,7 @@ function readCast(grammar: Grammar): Expression {
   const first = cursor.next();
   cursor.expectSign("(");
   const inner = grammar.expression();
-  // In `CAST(x AS y AS T)` the first AS defines an alias of the operand.
+  // In `CAST(x AS y AS T)`, the first AS gives the operand an alias.
   const operand = cursor.isWord("as", 2) ? withAlias(grammar, inner) : inner;
   let type: string;
   if (cursor.takeSign(",")) {

@@ -71,7 +71,7 @@ export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
 }
 
 /**
- * Parses IS NULL, BETWEEN, IN, LIKE and their negations; returns `undefined` if the next operator is a different one or has a lower
+ * Parses IS NULL, BETWEEN, IN, LIKE and their negations. Returns `undefined` if another operator follows, or if the operator has a lower
  * precedence.
  */
 function readSpecial(grammar: Grammar, operand: Expression, authorityMin: number): Expression | undefined {
@@ -101,7 +101,7 @@ function readIs(cursor: Cursor, operand: Expression): Expression {
 
 function readBetween(grammar: Grammar, operand: Expression, negated: boolean): Expression {
   const { cursor } = grammar;
-  // ClickHouse assigns the AND of BETWEEN to a preceding NOT and then fails.
+  // ClickHouse takes the AND of BETWEEN as an operand of a preceding NOT and then fails.
   if (cursor.isWord("not")) throw cursor.problem("a NOT after BETWEEN needs parentheses");
   const low = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison));
   cursor.expectWord("and");

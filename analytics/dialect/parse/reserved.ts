@@ -1,5 +1,5 @@
 /*
- * Keywords that are names only in quotes. ClickHouse accepts some of them as names where no other reading fits; this parser rejects those,
+ * Keywords that are names only in quotes. Where nothing else fits, ClickHouse accepts some of them as names. This parser rejects them,
  * because they are usually mistakes. `limit` is a column and `date` a common alias, so both are reserved only where necessary.
  */
 

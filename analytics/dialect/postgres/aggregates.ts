@@ -28,13 +28,13 @@ function applied(name: string, operand: string, call: Aggregated, writer: Writer
 const canBeEmpty = (call: Aggregated, writer: Writer): boolean =>
   writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
 
-/** Returns the type's default for an empty group, unless the group cannot be empty. */
+/** Emits the type's default for an empty group, unless the group cannot be empty. */
 const filled = (sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string =>
   canBeEmpty(call, writer) ? orDefault(sql, type) : sql;
 
 /**
- * Returns the result of `min` and `max` over no rows. ClickHouse moves arithmetic with a constant out of the aggregate: `min(x + 2)`
- * becomes `min(x) + 2`, which is 2 for an empty group.
+ * Returns the result of `min` and `max` over no rows. It is not always the type's default, because ClickHouse moves arithmetic with a
+ * constant out of the aggregate: `min(x + 2)` becomes `min(x) + 2`, which is 2 for an empty group.
  */
 function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
   if (operand.kind === "call" && isCalculated(operand)) {
@@ -58,7 +58,7 @@ export const countSql: Write = (call, writer) => {
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
     throw invalidQuery("distinct counts of several values are supported when none can be null", call.span);
   }
-  // Postgres reports an error for a parameter that is declared but not used.
+  // Postgres reports an error if a parameter is declared but not used.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
   const values = operands.map((operand) => writer.value(operand));
   refuseOverWindow(call, call.distinct);
@@ -138,7 +138,7 @@ export const distinctSql: Write = (call, writer) => {
   return countSql({ ...call, distinct: true }, writer);
 };
 
-/** Array of the sorted values of a group, without null and NaN. */
+/** Array of the sorted values of a group, excluding null and NaN. */
 function sortedSql(call: Aggregated, writer: Writer): string {
   refuseOverWindow(call);
   const operand = only(call);
@@ -168,7 +168,7 @@ export const quantilesSql: Write = (call, writer) => {
   return `array[${call.parameters.map((level) => `coalesce(${levelSql(sorted, level, writer)}, 'NaN')`).join(", ")}]`;
 };
 
-/** Ignores rows with a null in either value. The result is part of the sort order, so that it is deterministic. */
+/** Ignores rows in which either value is null. The result is part of the sort order, which makes it deterministic. */
 export const extremeArgumentSql =
   (direction: "asc" | "desc"): Write =>
   (call, writer) => {

@@ -12,8 +12,8 @@ const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedEx
 const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
 
 /**
- * Emits arithmetic. 64-bit integers wrap in ClickHouse and overflow with an error in Postgres, so a function emulates wrapping; narrower
- * results cannot overflow. An unsigned result that is out of range is an error instead of wrapping.
+ * Emits arithmetic. 64-bit integers wrap in ClickHouse but cause an overflow error in Postgres, so a function emulates wrapping. Narrower
+ * results cannot overflow. An unsigned result that is out of range does not wrap but is an error.
  */
 export const arithmeticSql =
   (name: keyof typeof OPERATORS): Write =>
@@ -39,7 +39,7 @@ export const divideSql: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
-/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless only the divisor is constant; the result is 0 in that case. */
+/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless the divisor alone is constant; the result is then 0. */
 export const moduloSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw invalidQuery("% of floats is not supported", call.span);
@@ -49,7 +49,7 @@ export const moduloSql: Write = (call, writer) => {
   return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
 };
 
-/** Emits an integer division. The quotient has the width of the dividend, so that 200, a UInt8, by -1 wraps to the Int8 56. */
+/** Emits an integer division. The quotient has the width of the dividend, so dividing 200, a UInt8, by -1 wraps to the Int8 56. */
 export const integerDivisionSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (left.type.name === "Nothing" || right.type.name === "Nothing")

@@ -35,7 +35,7 @@ export const arrayElementSql: Write = (call, writer) => {
 /** Converts the arrays, or the array and the element, to a common element type. */
 export function alignedArrays(call: FunctionCall, writer: Writer): readonly [string, string] {
   const [left, right] = both(call);
-  // An empty array has no element type.
+  // An empty array has no element type to convert.
   const types = [left, right].map(({ type }) => elementOf(type));
   const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
   if (element.nullable || right.type.name === "Nothing")
@@ -54,5 +54,5 @@ export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter
   return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
 }
 
-/** Returns the SQL name of a lambda parameter. Equal lambdas have equal parameter names, so that their SQL is equal. */
+/** Returns the SQL name of a lambda parameter. Equal lambdas get equal parameter names, so that their SQL is equal too. */
 export const variableName = (variable: number): string => `l${variable}`;

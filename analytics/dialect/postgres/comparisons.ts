@@ -35,8 +35,9 @@ export const comparisonSql =
 const isEquality = (name: ComparisonName): boolean => name === "equals" || name === "notEquals";
 
 /**
- * Emits a text in the collation of the indexes. Valid for equality only: the views use collation "C" for ordering, while the indexes use
- * the default collation of the tables. Equality is the same in both collations, but Postgres uses an index only with its own collation.
+ * Emits a text with the collation of the indexes. Valid for equality only: the views have collation "C" for ordering, but the indexes have
+ * the default collation of the tables. Equality is the same in both, but Postgres uses an index only for comparisons in the index's
+ * collation.
  */
 export const indexedText = (sql: string): string => `(${sql} collate "default")`;
 

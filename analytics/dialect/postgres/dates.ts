@@ -70,7 +70,10 @@ function truncated(value: string, scale: number, call: FunctionCall): string {
   throw invalidQuery("fewer digits of a second are supported as 0 or 3", call.span);
 }
 
-/** Emits a local date. A date before the first representable day becomes that day, such as the date of an empty `min` in America. */
+/**
+ * Emits a local date. A date before the first representable day, such as the date of an empty `min` in an American time zone, becomes that
+ * day.
+ */
 const localDateSql = ({ type }: ResolvedExpression, date: string): string =>
   zoneOf(type) === undefined || type.nullable ? date : `greatest(${date}, date '1970-01-01')`;
 

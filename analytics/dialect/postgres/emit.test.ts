@@ -265,7 +265,7 @@ describe("WITH FILL", () => {
     expect(await usage.values(text)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(5, 4)]);
   });
 
-  test("analytics WITH FILL can descend, and keeps rows between steps", async () => {
+  test("analytics WITH FILL can fill in descending order, and keeps rows between steps", async () => {
     const text = "select tokens from ratelimits_v1 order by tokens desc with fill from 8 to 0 step -3";
     expect((await usage.values(text)).flat()).toEqual([8, 5, 4, 3, 2]);
   });
@@ -335,7 +335,7 @@ describe("sets and CTEs", () => {
     expect(await values(`${KEYS} union distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a", "key_b"]);
   });
 
-  test("analytics UNION column has a type that can represent the values of both queries", async () => {
+  test("analytics UNION gives each column a type that can represent the values of both queries", async () => {
     expect(await values("select 1 from ratelimits_v1 limit 1 union all select 1.5 from ratelimits_v1 limit 1")).toEqual(
       [1, 1.5],
     );
@@ -358,7 +358,7 @@ describe("sets and CTEs", () => {
   });
 });
 
-test("analytics window functions have frames and default values outside the partition", async () => {
+test("analytics window functions support frames, and return default values outside the partition", async () => {
   const text = `select tokens, lag(tokens) over w, lead(tokens, 1, 9) over w, row_number() over w, sum(tokens) over (order by tokens rows between 1 preceding and current row),
       max(tokens) over (order by tokens rows between unbounded preceding and 1 preceding), first_value(identifier) over w, avg(tokens) over ()
     from ratelimits_v1 window w as (order by tokens) order by tokens`;

@@ -40,12 +40,12 @@ const TEMPLATES: Readonly<Record<string, string>> = {
 const PLAIN: Readonly<Record<string, string>> = { n: "\n", t: "\t", "%": "%" };
 
 /**
- * Maximum length of the SQL. Each letter repeats the argument, and the argument may be a formatted time itself, so the SQL could grow
- * exponentially.
+ * Maximum length of the SQL, which could otherwise grow exponentially: each letter repeats the argument, and the argument may itself be a
+ * formatted time.
  */
 const TEXT_LENGTH_MAX = 100_000;
 
-/** Emits each part as a separate string, because letters without `%` are literal text. */
+/** Emits each part as a separate string, because `to_char` would read letters of the literal text as patterns. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const timestamp = localSql(date, writer);

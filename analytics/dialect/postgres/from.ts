@@ -62,7 +62,10 @@ function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
   };
 }
 
-/** Replaces nulls by defaults: the unmatched side of an outer join has type defaults in ClickHouse, and null in Postgres. */
+/**
+ * Replaces nulls by defaults: on the side of an outer join without a matching row, columns have their type's default in ClickHouse, but
+ * null in Postgres.
+ */
 function withDefaults({ columns }: WrittenFrom, types: ReadonlyMap<number, readonly Type[]>): WrittenFrom["columns"] {
   return new Map(
     Array.from(columns, ([id, names]) => [

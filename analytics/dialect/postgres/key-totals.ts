@@ -12,12 +12,12 @@ export const KEY_TOTALS = "key_totals_per_day";
 
 const SUMS: readonly string[] = ["spent_credits", "count"];
 const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "key_id"];
-/** Aggregates of a dimension whose result is independent of how many rows contain a value. */
+/** Aggregates over a dimension whose result does not depend on how many rows contain a value. */
 const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
- * Returns whether the result stays the same if rows of the same key and day are summed into one row. A condition on keys reads the complete
- * table, which has an index on keys.
+ * Returns whether the result stays the same if rows with the same key and day are summed into one row. A query with a condition on keys
+ * reads the complete table, which has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
   if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;

@@ -29,7 +29,7 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
       throw invalidQuery("whole numbers from 2^63 on are not supported", operand.span);
     return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(integers)}))`;
   }
-  // An IN comparison matches NaN, whereas `=` does not.
+  // IN matches NaN, but `=` does not.
   const comparisons = elements.map((element) => alignedSql([operand, element], writer).join(" = "));
   return `(${comparisons.join(" or ")})`;
 }

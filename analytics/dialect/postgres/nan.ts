@@ -16,7 +16,7 @@ export function mayBeNaN(expression: ResolvedExpression): boolean {
   }
 }
 
-/** Returns whether dividing a finite number by this divisor returns neither infinity nor NaN. */
+/** Returns whether division of a finite number by this divisor yields neither infinity nor NaN. */
 function isOrdinary(divisor: ResolvedExpression | undefined): boolean {
   return divisor?.kind === "literal" && Number(divisor.value) !== 0 && Number.isFinite(Number(divisor.value));
 }

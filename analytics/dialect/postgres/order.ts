@@ -4,8 +4,8 @@ import type { Writer } from "./writer.ts";
 
 /**
  * Emits an ORDER BY item with null and NaN last in both directions, or first on request. If `isStored` is true, the expression is a table
- * column that is never null. NULLS FIRST or LAST is then omitted, because Postgres reads an index backward only for the exact reverse of
- * its order.
+ * column that is never null. In this case, NULLS FIRST or LAST is omitted, because Postgres reads an index backward only for the exact
+ * reverse of the index's order.
  */
 export function orderSql(
   { expression, descending, nullsFirst }: ResolvedOrder,

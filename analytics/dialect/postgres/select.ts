@@ -14,7 +14,7 @@ import type { Parameters } from "./parameters.ts";
 import { orDefault } from "./type-names.ts";
 import type { Writer } from "./writer.ts";
 
-/** State common to all SELECTs of a statement. */
+/** State that all SELECTs of a statement share. */
 export interface Statement {
   readonly parameters: Parameters;
   readonly nowMs: number;
@@ -105,7 +105,7 @@ function limitedSql(select: ResolvedSelect, rows: string, byKeys: Writer): strin
 
 const orderClause = ({ orderBy, from }: ResolvedSelect, writer: Writer): readonly string[] => {
   if (orderBy.length === 0) return [];
-  // Returns whether the expression is a stored column. Columns of an outer join may be null, so the SELECT must read a single table.
+  // Returns whether the expression is a stored column. The SELECT must read a single table, because columns of an outer join may be null.
   const isStored = ({ kind }: ResolvedExpression) => kind === "column" && from.kind === "table";
   return [`order by ${orderBy.map((one) => orderSql(one, writer, isStored)).join(", ")}`];
 };
@@ -115,7 +115,7 @@ const rowsSql = ({ limit, offset }: ResolvedSelect, parameters: Parameters): rea
   ...(offset === undefined ? [] : [`offset ${parameters.bigint(offset)}`]),
 ];
 
-/** For DISTINCT rows, Postgres can sort only by their columns: sorting by an expression or by another type requires an enclosing SELECT. */
+/** Postgres can sort DISTINCT rows only by their columns, so sorting by an expression or as another type requires an enclosing SELECT. */
 function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect, types: readonly Type[]): boolean {
   if (!distinct || orderBy.length === 0) return false;
   const identities = new Identities();
@@ -162,7 +162,7 @@ const namesOf = ({ columns }: WrittenFrom, arrayJoins: readonly ResolvedArrayJoi
   },
 });
 
-/** Names for clauses in which only the result columns are in scope. */
+/** Names for clauses that can refer only to the result columns. */
 const NO_NAMES: Names = {
   column: () => {
     throw new RangeError("no column is left");
@@ -172,7 +172,7 @@ const NO_NAMES: Names = {
   },
 };
 
-/** Creates the writer of a FROM. `instead` replaces the default view of the table. */
+/** Creates the writer of a FROM. `instead` is read in place of the table's usual view. */
 const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
   table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
@@ -181,8 +181,8 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
 });
 
 /**
- * Adds a condition with the workspace as a plain value. The view alone decides which rows are visible, but by a bound that the planner
- * cannot estimate; with the additional condition it can estimate the row count.
+ * Adds a condition that names the workspace as a plain value. The view alone decides which rows are visible, but the planner cannot
+ * estimate the view's bound; with this condition, it can estimate the row count.
  */
 function tableSql(name: string, { parameters, workspaceId }: Statement): string {
   if (workspaceId === undefined) return `analytics.${name}`;
@@ -190,7 +190,7 @@ function tableSql(name: string, { parameters, workspaceId }: Statement): string 
   return `(select v.* from analytics.${name} as v where ${isOwn})`;
 }
 
-/** Expression kinds that are not computable from DISTINCT rows. */
+/** Expression kinds that cannot be computed from DISTINCT rows. */
 const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];
 
 /** Creates a writer. `outputs` maps expressions that already exist as columns. */

@@ -3,7 +3,7 @@ import { type Type, zoneOf } from "../resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 
 /**
- * Emits expressions of one SELECT as Postgres SQL. Each result is usable as an operand. Integers of all widths are `bigint`, comparisons
+ * Emits expressions of one SELECT as Postgres SQL. Each result can be used as an operand. Integers of all widths are `bigint`, comparisons
  * are the numbers 1 and 0, and only a Bool is a Postgres `boolean`.
  */
 export interface Writer {
@@ -17,15 +17,15 @@ export interface Writer {
   as(expression: ResolvedExpression, type: Type): string;
   /** Emits a subquery without parentheses, with columns c1, c2, … of these types. */
   body(body: ResolvedBody, types: readonly Type[]): string;
-  /** Whether an aggregate may have no input rows and therefore needs a default. */
+  /** Whether an aggregate may have no input rows, so that it needs a default. */
   readonly groupsCanBeEmpty: boolean;
 }
 
-/** Emits a date as a timestamp, because `date_trunc` of a Postgres `date` would return a value in the time zone of the session. */
+/** Emits a date as a timestamp, because for a Postgres `date`, `date_trunc` would return a value in the time zone of the session. */
 export const timestampSql = (date: ResolvedExpression, writer: Writer): string =>
   date.type.name === "Date" || date.type.name === "Nothing" ? `${writer.value(date)}::timestamp` : writer.value(date);
 
-/** Emits a time as the local time of its zone. Times are in UTC otherwise. */
+/** Emits a time as the local time of its zone; without a zone, times are in UTC. */
 export function localSql(time: ResolvedExpression, writer: Writer): string {
   const sql = timestampSql(time, writer);
   const zone = zoneOf(time.type);

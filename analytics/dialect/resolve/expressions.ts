@@ -39,7 +39,7 @@ export function resolveExpression(expression: Expression, place: ExpressionConte
       const [first, ...more] = expression.parts;
       const lambda = more.length === 0 && place.lambdas.findLast(({ name }) => name === first?.text);
       if (lambda) return lambda.variable;
-      // The definition of an alias cannot see parameters of a lambda that uses the alias.
+      // The definition of an alias cannot see the parameters of a lambda in which the alias is used.
       return place.scope.find(expression, (alias) => resolveExpression(alias, { ...place, lambdas: [] }));
     }
     case "star":
@@ -101,7 +101,7 @@ function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Sp
   return valueLiteral(value === "nan" ? Number.NaN : Number.POSITIVE_INFINITY, FLOAT64, span);
 }
 
-/** Resolves a minus. Before a number it is part of the literal, and affects the literal's type. */
+/** Resolves a minus. Before a number literal, it is part of the literal and affects its type. */
 function minus(operand: Expression, place: ExpressionContext, span: Span): ResolvedExpression {
   if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
   return negation(resolveExpression(operand, place), span);
@@ -174,7 +174,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   return { kind: "in", negated: isNegated, operand, of: elements, type, span };
 }
 
-/** Rejects a Date together with a time in a different zone, because a Date means the midnight of one zone. */
+/** Rejects a Date next to a time in another zone, because a Date means midnight in a single zone. */
 function checkZones(one: Type, other: Type, span: Span): void {
   const isMixed = (one.name === "Date") !== (other.name === "Date") && zoneOf(one) !== zoneOf(other);
   if (isMixed) throw invalidQuery(`IN compares no ${typeText(one)} with ${typeText(other)}`, span);

@@ -23,7 +23,7 @@ export const stringLiteral = (value: string, span: Span): Literal => literal(val
 export const nullLiteral = (span: Span): Literal => literal(null, NOTHING, span);
 export const valueLiteral = literal;
 
-/** Returns a number literal of the narrowest type that represents it. Integers beyond 64 bits become floats. */
+/** Returns a number literal with the narrowest type that can represent it. Integers beyond 64 bits become floats. */
 export function numberLiteral(text: string, span: Span): Literal {
   const digits = text.replaceAll("_", "");
   if (/^-?\d+$/.test(digits)) return integerLiteral(BigInt(digits), span);

@@ -11,8 +11,7 @@ import { type NamedBody, resolveFrom, type Visible } from "./sources.ts";
 import { checkSize } from "./subexpressions.ts";
 
 /**
- * Resolves names, aliases, positions and types. `text` is the source of the tree; result columns without an alias are named by their source
- * text.
+ * Resolves names, aliases, positions and types. `text` is the source text of the tree; result columns without an alias are named after it.
  * @throws QueryProblem of kind `invalid_analytics_query`.
  */
 export function resolveQuery({ query, text }: { readonly query: Query; readonly text: string }): ResolvedQuery {
@@ -83,7 +82,7 @@ class Resolver {
     return resolveSelect(select, { from: from.source, place, text: this.#text });
   }
 
-  /** Resolves a join condition, which sees the columns joined so far and no aliases. */
+  /** Resolves a join condition. It sees the columns of the sources joined so far, and no aliases. */
   #condition(on: Expression, visible: Visible, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });

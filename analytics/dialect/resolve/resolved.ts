@@ -60,8 +60,8 @@ export interface ResolvedArrayJoin {
 }
 
 /**
- * Keeps up to `limit` rows of each group after the first `offset` rows, in ORDER BY order. The clause applies after DISTINCT and before WITH
- * FILL. `by` contains no constants and may be empty, which makes all rows one group.
+ * Skips the first `offset` rows of each group, in ORDER BY order, and keeps up to `limit` rows after them. The clause applies after
+ * DISTINCT and before WITH FILL. `by` contains no constants and may be empty, which makes all rows one group.
  */
 export interface ResolvedLimitBy {
   readonly limit: bigint;
@@ -92,8 +92,8 @@ export interface DerivedSource {
 }
 
 /**
- * Join. On the side of an outer join without a matching row, columns have the type's default instead of null. `on` is `undefined` only for
- * a cross join.
+ * Join. On the side of an outer join that has no matching row, columns have their type's default instead of null. `on` is `undefined` only
+ * for a cross join.
  */
 export interface JoinSource {
   readonly kind: "join";
@@ -138,8 +138,8 @@ interface Node {
 }
 
 /**
- * Literal. Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` in UTC with the
- * fraction digits of the type, also for a string that the query compares with a date.
+ * Literal. Integers are bigint; `nan` and `inf` are numbers. Dates have the form `2024-01-31`, date-times the form `2024-01-31 23:59:59` in
+ * UTC with the fraction digits of the type. This includes strings that the query compares with a date.
  */
 export interface Literal extends Node {
   readonly kind: "literal";

@@ -18,7 +18,7 @@ export interface VisibleSource {
 export interface MergedColumn {
   readonly name: string;
   readonly expression: ResolvedExpression;
-  /** Columns of both sides, which `*` does not list again. */
+  /** Columns of both sides. `*` does not list them a second time. */
   readonly of: readonly ColumnReference[];
 }
 
@@ -139,7 +139,10 @@ export class Scope {
     ];
   }
 
-  /** Returns a column name as ClickHouse writes it within an expression's name: qualified only if an earlier table has the same column. */
+  /**
+   * Returns a column name as ClickHouse writes it in the name of an expression: qualified only if an earlier table has a column of the same
+   * name.
+   */
   written(name: Name): string {
     const [first, second] = name.parts;
     if (!first || (!second && this.#aliases.has(first.text))) return shown(name);
@@ -186,7 +189,7 @@ export class Scope {
 
   #nameOf(source: VisibleSource, index: number): string {
     const name = source.columns[index]?.name ?? "";
-    // With two tables, columns of the first are unqualified. With more, an ambiguous name is qualified everywhere.
+    // With two tables, columns of the first one are unqualified. With more tables, an ambiguous name is always qualified.
     const others =
       this.#sources.length > 2
         ? this.#sources.filter((other) => other !== source)

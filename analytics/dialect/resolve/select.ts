@@ -78,7 +78,10 @@ function condition(expression: ResolvedExpression): ResolvedExpression {
   return expression;
 }
 
-/** Returns the column at the position given by a number in GROUP BY, ORDER BY or LIMIT BY; `undefined` if the expression is not a number. */
+/**
+ * Returns the column to which a number in GROUP BY, ORDER BY or LIMIT BY refers by its position; `undefined` if the expression is not a
+ * number.
+ */
 function atPosition(written: Expression, columns: readonly ResolvedExpression[]): ResolvedExpression | undefined {
   const position = positionOf(written);
   if (position === undefined) return undefined;

@@ -1,8 +1,8 @@
 import type { Call, Expression, Frame, FrameBound, Name, Order, Window } from "../tree.ts";
 
 /*
- * Names result columns without an alias as ClickHouse does: by their expression, with operators as functions and some keywords normalized.
- * Clients rely on these names.
+ * Names result columns without an alias as ClickHouse does: after their expression, in which operators are written as functions and some
+ * keywords are normalized. Clients rely on these names.
  */
 
 export interface Naming {
@@ -71,7 +71,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "interval":
       return apply(`toInterval${expression.unit[0]?.toUpperCase()}${expression.unit.slice(1)}`, expression.amount);
     case "subquery":
-      // ClickHouse counts an additional subquery for EXISTS.
+      // For EXISTS, ClickHouse counts one more subquery.
       if (expression.exists) naming.nextSubquery();
       return expression.exists ? `exists(_subquery_${naming.nextSubquery()})` : `_subquery_${naming.nextSubquery()}`;
     case "array":
@@ -81,7 +81,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "lambda":
       return `lambda(tuple(${expression.parameters.map(({ text }) => text).join(", ")}), ${write(expression.body)})`;
     case "aliased":
-      // This call only counts the subqueries of the expression.
+      // Called only to count the subqueries of the expression.
       write(expression.expression);
       return expression.alias.text;
   }

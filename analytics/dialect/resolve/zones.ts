@@ -20,8 +20,8 @@ function isZone(name: string): boolean {
 }
 
 /**
- * Returns the Unix ms of a local time of the zone, given as if it were in UTC. If the zone has the local time twice, or lacks it, ClickHouse
- * uses the earlier of the two instants.
+ * Returns the Unix ms of a local time in the zone; the local time is given as if it were UTC. If the local time occurs twice in the zone,
+ * or not at all, ClickHouse uses the earlier of the two instants.
  */
 export function instantOf(localMs: number, zone: string): number {
   const readings = [-DAY_MS, DAY_MS].map((distance) => localMs - offsetMs(localMs + distance, zone));
