@@ -1,6 +1,6 @@
 /**
  * Joins the chunks of a body as they arrive. A chunk may be a single byte, and each separate buffer costs a few hundred bytes of memory and
- * a call in each layer. A chunk may also be a view that keeps a large buffer alive.
+ * a call in each layer. A chunk may also be a view of a large buffer, which it keeps in memory.
  */
 export class ChunkBuffer {
   #bytes = 0;
@@ -14,11 +14,11 @@ export class ChunkBuffer {
     const from = this.#bytes;
     this.#bytes += piece.length;
     if (this.#joined === undefined) {
-      // Most bodies consist of one chunk, which is not copied.
+      // Most bodies consist of one chunk, so the first chunk is not copied.
       this.#joined = piece;
       return;
     }
-    // The first chunk has no spare capacity, so the copy below never writes into the buffer of its owner.
+    // The first chunk has no spare capacity, so the copy below never writes into its owner's buffer.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     piece.copy(this.#joined, from);
   }
@@ -42,8 +42,8 @@ function grown(joined: Buffer, bytes: number, bytesMin: number): Buffer {
 }
 
 /**
- * Frees the bytes of a read that were passed on as a whole, so that they do not wait for a garbage collection: V8 delays it until such
- * memory grows by 64 MiB. Bytes that are a part of a larger buffer stay, because others may use the rest.
+ * Frees the bytes of a read that were passed on as a whole, because V8 delays garbage collection until such memory has grown by 64 MiB.
+ * Bytes that are only a part of a larger buffer are not freed, because others may use the rest.
  */
 export function freeRead({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);

@@ -52,7 +52,7 @@ function come(room: ConnectionLimiter, idle: number | "busy", address?: string):
 const closedOf = (clients: ReadonlyArray<Client | undefined>): number[] =>
   clients.flatMap((client, i) => (client?.isClosed === true ? [i] : []));
 
-test("ConnectionLimiter below capacity checks no connection for idleness", () => {
+test("ConnectionLimiter checks no connection for idleness while it is below capacity", () => {
   const room = openLimiter(3);
   const all = [come(room, 1), come(room, 2), come(room, 3)];
   expect([room.size, all.map((client) => client?.looks), limitReached]).toEqual([3, [0, 0, 0], []]);
@@ -66,7 +66,7 @@ test("ConnectionLimiter evicts the longest idle connection and keeps busy ones",
   expect(limitReached).toEqual(["evicted", "evicted"]);
 });
 
-test("ConnectionLimiter rejects a connection when none is idle until one closes", () => {
+test("ConnectionLimiter rejects connections while none is idle, until one closes", () => {
   const room = openLimiter(2);
   const [first] = [come(room, "busy"), come(room, "busy")];
   expect([come(room, 1), room.size, limitReached]).toEqual([undefined, 2, ["rejected"]]);
@@ -74,7 +74,7 @@ test("ConnectionLimiter rejects a connection when none is idle until one closes"
   expect([come(room, "busy")?.isClosed, room.size]).toEqual([false, 2]);
 });
 
-test("ConnectionLimiter keeps a connection that was used or idle again since its check", () => {
+test("ConnectionLimiter does not evict a connection that was used or became idle again since its check", () => {
   const room = openLimiter(1_000);
   const all = Array.from({ length: 1_000 }, (_, i) => come(room, i));
   // One scan finds all of them, and the next connections arrive before another scan.
@@ -104,7 +104,7 @@ test("ConnectionLimiter rejects an address whose connections are all busy, but n
   expect(come(room, "busy", "b")).toBeDefined();
 });
 
-test("ConnectionLimiter does not count idle connections of others toward an address's share", () => {
+test("ConnectionLimiter does not reduce the share of an address because of idle connections of others", () => {
   const room = openLimiter(10, 0.5);
   for (let i = 0; i < 10; i++) come(room, i, `held by ${i}`);
   const gateway = Array.from({ length: 5 }, () => come(room, "busy", "gateway"));

@@ -25,8 +25,8 @@ export interface ConnectionLimiterOptions {
 export type LimitAction = "evicted" | "rejected";
 
 /**
- * Minimum pause between two scans, per connection. A scan takes about a tenth of this time per connection, so scans use at most about 10 %
- * of the CPU time.
+ * Minimum pause between two scans, in ms per connection. A scan takes about a tenth of this time per connection, so scans use at most about
+ * 10 % of the CPU time.
  */
 const PAUSE_MS_PER_CONNECTION = 0.005;
 
@@ -40,7 +40,7 @@ interface Found {
   readonly atMs: number;
   /** Idle connections, sorted so that the longest idle one is last. */
   readonly idle: Idle[];
-  /** Idle connections per address with a limited share, sorted so that the longest idle one is last. */
+  /** Idle connections of each address that has a limited share, sorted so that the longest idle one is last. */
   readonly idleOf: Map<string, Idle[]>;
   busy: number;
   readonly busyOf: Map<string, number>;
@@ -91,7 +91,7 @@ export class ConnectionLimiter {
     else this.#held.delete(address);
   }
 
-  /** Replaces a connection by `next`, which takes over its capacity. */
+  /** Replaces a connection by `next`, which takes over its slot. */
   replace(connection: LimitedConnection, next: LimitedConnection): void {
     const address = this.#connections.get(connection);
     this.leave(connection);
@@ -109,7 +109,7 @@ export class ConnectionLimiter {
     return this.#connections.size < max ? "none needed" : this.#longestIdle(found.idle);
   }
 
-  /** Uses the last scan again: connections that became idle after the scan have been idle for a shorter time. */
+  /** Reuses the last scan: connections that became idle after it have been idle for a shorter time. */
   #longestIdle(idle: Idle[] | undefined): LimitedConnection | undefined {
     for (let next = idle?.pop(); next !== undefined; next = idle?.pop()) {
       const { connection, sinceMs } = next;

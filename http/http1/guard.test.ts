@@ -82,7 +82,7 @@ test("guarded emitter keeps listener arguments and the result of `emit`", () => 
   expect(got).toEqual([1, undefined]);
 });
 
-test("guarded timer reports an error that its callback throws", () => {
+test("guarded timer callback that throws is reported as an internal error", () => {
   guardRun(boom, onInternalError);
   expect(faults.map(String)).toEqual(["Error: boom"]);
 });

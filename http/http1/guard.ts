@@ -2,9 +2,9 @@ import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /*
- * Prevents input of a client or of the app from ending the process. Listeners of Node, of libraries and of this project handle the input,
- * and their emitter's `emit` calls all of them. The guard wraps `emit` once for each kind of emitter, so that it covers every listener. It
- * reports an exception and closes the connection that caused it; all other connections continue.
+ * Prevents input from a client or from the app from ending the process. The input is handled by listeners of Node, of libraries and of this
+ * project, all of which are called by their emitter's `emit`. The guard wraps `emit` once for each kind of emitter, so it covers every
+ * listener. It reports an exception and closes the connection that caused it; all other connections continue.
  */
 
 /** Counts and logs an exception. Must never throw. */
@@ -21,7 +21,7 @@ interface Thrown<E> {
   readonly args: readonly unknown[];
 }
 
-/** Catches exceptions that the listeners of an emitter throw. If `target` is a prototype, this covers all its emitters. */
+/** Catches exceptions that the listeners of an emitter throw. If `target` is a prototype, this applies to all its emitters. */
 export function guardEmits<E extends object>(target: E, onThrown: (thrown: Thrown<E>) => void): void {
   const { emit } = target as Emitter;
   (target as Emitter).emit = function (this: Emitter, event, ...args) {
@@ -34,7 +34,7 @@ export function guardEmits<E extends object>(target: E, onThrown: (thrown: Throw
   };
 }
 
-/** Runs code that no emitter calls, such as a timer's callback, and reports its exception. */
+/** Runs code that no emitter calls, such as a timer's callback, and reports its exceptions. */
 export function guardRun(run: () => void, onInternalError: OnInternalError): void {
   try {
     run();
@@ -51,7 +51,7 @@ export function guardSocket(socket: Socket, onInternalError: OnInternalError): v
   });
 }
 
-/** Returns message classes for `createServer` that close the connection when a listener of a request or response throws. */
+/** Returns message classes for `createServer`. They close the connection when a listener of a request or response throws. */
 export function guardedMessages(onInternalError: OnInternalError): {
   IncomingMessage: typeof IncomingMessage;
   ServerResponse: typeof ServerResponse;

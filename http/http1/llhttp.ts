@@ -9,12 +9,12 @@ import wasm from "undici/lib/llhttp/llhttp_simd-wasm.js";
  */
 
 /**
- * Callbacks of a parser during its execution. Positions are offsets in the input area. A return value other than 0 ends the execution with
- * that error code.
+ * Callbacks of a parser during its execution. Positions are offsets in the input area. A return value other than 0 ends the execution and
+ * becomes its error code.
  */
 export interface LlhttpCallbacks {
   onMessageBegin(): number;
-  /** Called with a part of the request target, which may arrive in several calls. */
+  /** Called with a part of the request target. A target may arrive in several calls. */
   onTarget(at: number, length: number): number;
   onReason(at: number, length: number): number;
   onHeaderName(at: number, length: number): number;
@@ -48,17 +48,17 @@ interface Exports {
 export const REQUEST = 1;
 export const RESPONSE = 2;
 
-/** Execution results of llhttp; all others are errors of the message. */
+/** Results of an execution of llhttp; all others are errors in the message. */
 export const OK = 0;
 export const INVALID_VERSION = 9;
 export const PAUSED = 21;
 export const PAUSED_UPGRADE = 22;
 export const HTTP2_PREFACE = 23;
 
-/** Maximum bytes of input per execution. Node never reads more bytes at once from a socket. */
+/** Maximum input bytes per execution. Node never reads more bytes at once from a socket. */
 export const INPUT_BYTES_MAX = 64 * 1024;
 
-/** Callbacks of the parser that currently executes. */
+/** Callbacks of the parser that is currently executing. */
 let current: LlhttpCallbacks;
 
 const instance = new WebAssembly.Instance(new WebAssembly.Module(wasm), {
@@ -88,7 +88,7 @@ function textAt(at: number): string {
   return bytes.toString("latin1", 0, bytes.indexOf(0));
 }
 
-/** State of a parser in the memory of llhttp. The owner must free each state exactly once. */
+/** State of a parser in the memory of llhttp. Its owner must free it exactly once. */
 export class LlhttpState {
   readonly #pointer: number;
 
@@ -98,7 +98,7 @@ export class LlhttpState {
 
   /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` bytes. Returns llhttp's result code after all callbacks have run. */
   execute(callbacks: LlhttpCallbacks, bytes: Uint8Array, from: number, to: number): number {
-    // WebAssembly memory moves to another `ArrayBuffer` when it grows, so views of the old one become empty.
+    // When the WebAssembly memory grows, it moves to another `ArrayBuffer`, and views of the old one become empty.
     if (area.length === 0) area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
     area.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
     current = callbacks;
@@ -116,7 +116,7 @@ export class LlhttpState {
     return llhttp.llhttp_get_error_pos(this.#pointer) - input;
   }
 
-  /** Returns why the last execution failed. The text quotes no input. */
+  /** Returns the reason why the last execution failed. The text quotes no input. */
   get reason(): string {
     return textAt(llhttp.llhttp_get_error_reason(this.#pointer));
   }

@@ -66,14 +66,14 @@ describe("consecutive messages", () => {
     expect(whole.map(({ keepsAlive }) => keepsAlive)).toEqual([true, true, true, true, true, true, false]);
   });
 
-  test("MessageParser stops after trailers of a message that closes the connection", () => {
+  test("MessageParser stops after the trailers of a message that closes the connection", () => {
     const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
     const read = (trailer: string) => readAll([Buffer.from(`${head}${trailer}\r\n\r\n`)]) as Read[];
     expect(read("X-Sum: 1")[0]?.keepsAlive).toBe(true);
     expect(read("Connection: close")[0]?.keepsAlive).toBe(false);
   });
 
-  test("MessageParser parses equal messages from chunks of every size", () => {
+  test("MessageParser parses the same messages from chunks of any size", () => {
     for (const size of [1, 2, 3, 5, 7, 64, 1_000]) {
       const pieces = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>
         MESSAGES.subarray(i * size, (i + 1) * size),
@@ -82,7 +82,7 @@ describe("consecutive messages", () => {
     }
   });
 
-  test("MessageParser parses equal messages for a split at any byte", () => {
+  test("MessageParser parses the same messages when the input is split at any byte", () => {
     const cuts = fc.uniqueArray(fc.integer({ min: 1, max: MESSAGES.length - 1 }), { maxLength: 20 });
     fc.assert(
       fc.property(cuts, (at) => {
@@ -108,7 +108,7 @@ test("MessageParser joins chunks of one read and does not copy a single one", ()
   expect(many.toString().endsWith("end\r\n")).toBe(true);
 });
 
-test("MessageParser parses input that needs several executions", () => {
+test("MessageParser parses input that is too large for one execution", () => {
   const parser = new MessageParser("request", 1_000);
   const body = "b".repeat(300_000);
   const input = Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${body}GET`);
@@ -152,7 +152,7 @@ test.each([
   expect(readAll([Buffer.from(`${line}\r\nHost: a\r\n\r\n`, "latin1")])).toEqual([kind]);
 });
 
-test("MessageParser leaves other known HTTP versions to its caller", () => {
+test("MessageParser leaves it to its caller to reject other known HTTP versions", () => {
   const parser = new MessageParser("request", 1_000);
   parser.execute(Buffer.from("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 0);
   expect([parser.phase, parser.version]).toEqual(["complete", 20]);
@@ -177,7 +177,7 @@ describe("responses", () => {
     expect(response(head).phase).toBe("body");
   });
 
-  test("MessageParser ends a response at connection close only without other framing", () => {
+  test("MessageParser ends a response when the connection closes only if it has no other framing", () => {
     expect(response("HTTP/1.1 200 OK\r\n\r\nall of it").finish()).toBe(true);
     expect(response("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na part").finish()).toBe(false);
     expect(response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").finish()).toBe(false);

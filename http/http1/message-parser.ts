@@ -40,7 +40,7 @@ const HEADER_BYTES = 4;
 export class MessageParser implements LlhttpCallbacks {
   phase: Phase = "head";
   fault: ParseError | undefined;
-  /** Whether the last execution completed the head; the owner resets this flag. */
+  /** Whether the last execution completed the head. The owner resets this flag. */
   isHeadNew = false;
   target = "";
   status = 0;
@@ -52,11 +52,11 @@ export class MessageParser implements LlhttpCallbacks {
   isUpgrade = false;
   /** Whether another message may follow on the connection. */
   keepsAlive = false;
-  /** Body bytes of the last execution as one buffer: a view of the input for one chunk, a copy for several. */
+  /** Body bytes of the last execution in one buffer: a view of the input if there was one chunk, a copy if there were several. */
   body: Buffer | undefined;
-  /** Number of chunks in `body`; a chunk that arrives in several reads counts in each. */
+  /** Number of chunks in `body`. A chunk that arrives in several reads counts once for each of them. */
   pieces = 0;
-  /** Whether the response has no body because of its request, such as a HEAD request. */
+  /** Whether the response has no body because of its request, for example because that was a HEAD request. */
   isBodyless = false;
 
   readonly #state: LlhttpState;
@@ -98,8 +98,8 @@ export class MessageParser implements LlhttpCallbacks {
 
   /**
    * Parses from `from` until the message is complete, parsing fails, or the input ends, and returns the offset at which it stopped. If the
-   * previous message is complete, parsing begins with the next one. The owner must not call this after it has accepted an upgrade, because
-   * the bytes that follow are not HTTP.
+   * previous message is complete, parsing begins with the next one. Must not be called after an upgrade was accepted, because the bytes
+   * that follow are not HTTP.
    */
   execute(input: Buffer, from: number): number {
     if (this.phase === "complete") this.#begin();
@@ -118,7 +118,7 @@ export class MessageParser implements LlhttpCallbacks {
         continue;
       }
       at += this.#state.stoppedAt;
-      // The server has declined the upgrade, so parsing continues with the rest of the message or with the next message.
+      // The upgrade was declined, so parsing continues with the rest of the message or with the next message.
       if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
       else if (result === PAUSED) {
         this.#state.resume();
@@ -141,8 +141,8 @@ export class MessageParser implements LlhttpCallbacks {
   }
 
   /**
-   * Returns the headers received so far, and releases them before the next message. After a call in the middle of a head, the parser must
-   * no longer be used.
+   * Returns the headers received so far, and releases them before the next message. If this is called in the middle of a head, the parser
+   * must not be used afterwards.
    */
   takeHeaders(): readonly string[] {
     const { headers } = this;
@@ -262,8 +262,8 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
-      // After trailers with `Connection: close`, llhttp parses no further message, although this field is not valid in trailers (RFC 9110,
-      // section 6.5.1).
+      // After trailers that contain `Connection: close`, llhttp parses no further message, although this field is not valid in trailers
+      // (RFC 9110, section 6.5.1).
       this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";
@@ -288,8 +288,8 @@ const SPACE = 32;
 const TAB = 9;
 
 /**
- * Removes whitespace after the last value, which is not part of the value (RFC 9112, 5.1). llhttp includes it, and the value ends only when
- * the next element begins.
+ * Removes whitespace after the last value, which does not belong to the value (RFC 9112, 5.1). llhttp includes it, because it detects the
+ * end of the value only when the next element begins.
  */
 function trimLast(fields: string[]): void {
   const last = fields.length - 1;

@@ -129,7 +129,7 @@ describe("a client that leaves its last response unread", () => {
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
   });
 
-  test("server connection with an unread response is closed while it drains the client's data", async () => {
+  test("server connection with an unread response is closed even while it drains the client's data", async () => {
     await open(
       (exchange) => {
         exchange.keepsAlive = false;
@@ -162,7 +162,7 @@ test("server connection reads no further request while responses are unread", as
   expect(isClosed()).toBe(true);
 });
 
-test("server closes the longest waiting of many connections with incomplete heads", async () => {
+test("of too many connections with incomplete heads, the server closes the one that has waited longest", async () => {
   await open((exchange) => respond(exchange, exchange.url));
   const part = "GET /first HTTP/1.1\r\nHost: a\r\n";
   const first = opened.dial(part);
@@ -398,7 +398,7 @@ describe("timeouts", () => {
     expect(opened.exchanges).toEqual([]);
   });
 
-  test("server connection times out on a slow head from its first byte", async () => {
+  test("server connection measures the timeout of a slow head from the head's first byte", async () => {
     await open(undefined, { requestHeadMs: 300 });
     const { socket } = opened.dial("GET / HTTP/1.1\r\nX-Drip: ");
     const drip = setInterval(() => socket.write("x"), 20);
@@ -415,7 +415,7 @@ describe("timeouts", () => {
   });
 });
 
-test("closing a server ends idle connections, waits for others and leaves no timer", async () => {
+test("closing server ends idle connections, waits for the others and leaves no timer", async () => {
   await open();
   const idle = opened.dial();
   const busy = opened.dial(get("/"));

@@ -35,16 +35,16 @@ export interface ConnectionHandlers {
     connection: ServerConnection,
     exchange: Http1Exchange | undefined,
   ) => void;
-  /** Returns whether the connection closes after the response that begins now. */
+  /** Returns whether the connection closes after the response that is beginning. */
   readonly isClosing: () => boolean;
   /**
    * Called when a connection begins with the HTTP/2 preface, which transfers the socket to the handler. `early` contains all bytes read so
    * far.
    */
   readonly preface: (connection: ServerConnection, early: Buffer) => void;
-  /** Called when the socket leaves HTTP/1.1: after an upgrade, or before `preface`. */
+  /** Called when the socket no longer carries HTTP/1.1: after an upgrade, or before `preface` is called. */
   readonly detached: (connection: ServerConnection) => void;
-  /** Called when the connection starts or stops waiting for the rest of a head. A head that arrives in one read causes no call. */
+  /** Called when the connection starts or stops waiting for the rest of a head. Not called for a head that arrives in one read. */
   readonly midHeadChanged: (connection: ServerConnection) => void;
   /** Called with the number of chunks when a body is discarded. */
   readonly onDiscarded: (socket: Socket, chunks: number) => void;
@@ -58,14 +58,14 @@ export interface ConnectionLimits {
   readonly keepAliveLines: string;
   /** Maximum bytes of a request body that are read and discarded after the response. */
   readonly drainBytesMax: number;
-  /** Maximum time for a client to read the last bytes of a response, before the server parses the next request. */
+  /** Maximum time for a client to read the last bytes of a response. Only then does the server parse the next request. */
   readonly responseReadMs: number;
 }
 
 const HELD_BYTES_MAX = 64 * 1024;
 const DRAIN_IDLE_MS = 10_000;
 const DRAIN_MS = 60_000;
-/** Maximum number of discarded body chunks: the parser's cost depends on the number of chunks, not on their size. */
+/** Maximum number of discarded body chunks, because the cost of parsing depends on the number of chunks and not on their size. */
 const DRAIN_CHUNKS_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
@@ -89,7 +89,10 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #isDetached = false;
   /** Whether no request has arrived yet. */
   #isFresh = true;
-  /** Start of the current wait: for the rest of a head, the next request, a discarded body, or the client to read a response. */
+  /**
+   * Start of the current wait: for the rest of a head, for the next request, for the end of a discarded body, or for the client to read a
+   * response.
+   */
   #sinceMs = performance.now();
   #isFlushing = false;
   #isDraining = false;
@@ -97,7 +100,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #drainedBytes = 0;
   #drainedChunks = 0;
   #lingeredBytes = 0;
-  /** Deadline, as `performance.now()`, for closing a connection that is ending, because the client may neither read nor close. */
+  /** Deadline at which a connection that is ending is closed, as `performance.now()`, because the client may neither read nor close. */
   #closeByMs = Number.POSITIVE_INFINITY;
 
   constructor(
@@ -123,8 +126,8 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   }
 
   /**
-   * A connection that waits for the rest of a head or drains a body counts as idle. A connection whose client has not read a response does
-   * not.
+   * A connection that waits for the rest of a head or drains a body counts as idle. A connection with a response that its client has not
+   * read does not.
    */
   get idleSinceMs(): number | undefined {
     if (this.#isEnding) return this.socket.writableLength === 0 ? this.#sinceMs : undefined;
@@ -299,7 +302,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
-    // Pauses the socket again, because another component may have resumed reading.
+    // Pauses the socket again, because another component may have resumed it.
     if (exchange.isPaused) this.socket.pause();
   }
 
@@ -348,7 +351,10 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (!this.#isEnding) this.#nextWhenTaken();
   }
 
-  /** Waits while the client has more unread response bytes than the socket's buffer holds, because responses would otherwise accumulate. */
+  /**
+   * Waits while the client has left more response bytes unread than the socket's buffer holds, because responses would otherwise
+   * accumulate.
+   */
   #nextWhenTaken(): void {
     const { socket } = this;
     if (!socket.writableNeedDrain) {
@@ -368,7 +374,8 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.#isEnding) return;
     this.#exchange = undefined;
     this.#sinceMs = performance.now();
-    // The next request is parsed on the next tick: recursion would overflow the stack if thousands of responses complete synchronously.
+    // Parses the next request on the next tick, because recursion would overflow the stack if thousands of responses complete
+    // synchronously.
     if (this.#held !== undefined) process.nextTick(this.#parseHeld);
     else if (this.#hasEnded && !this.#isParsing) this.#inputOver();
   }

@@ -71,14 +71,14 @@ export interface ServerExchange {
   readonly httpVersion: ReceivedHead["version"] | "2.0";
   /**
    * Alternating names and values of the request headers, in HTTP/1.1 form. Emptied when the response is complete, to free memory while the
-   * rest of the request arrives.
+   * rest of the request may still arrive.
    */
   readonly rawHeaders: readonly string[];
   /** Whether the client requests an upgrade to the protocol in `Upgrade`, or a tunnel. */
   readonly isUpgrade: boolean;
   /**
-   * Generated `Sec-WebSocket-Key`; `undefined` if the client has sent one or uses HTTP/1.1. An HTTP/2 client without a key does not verify
-   * the response.
+   * Generated `Sec-WebSocket-Key`; `undefined` if the client has sent one or uses HTTP/1.1. An HTTP/2 client that sends no key does not
+   * verify the response.
    */
   readonly madeKey: string | undefined;
   /** Highest status that the protocol supports. */
@@ -95,10 +95,10 @@ export interface ServerExchange {
   readonly isOver: boolean;
   /** Called once when the connection closes before the response is complete. */
   onClose: (() => void) | undefined;
-  /** Called when the client half-closes after its request: the client may have disconnected, or may wait for the response. */
+  /** Called when the client half-closes the connection after its request: it may have disconnected, or may be waiting for the response. */
   onInputEnd: (() => void) | undefined;
   /**
-   * Whether the server still reads input for a short time after the last response of a connection, so that the client can read this
+   * Whether the server still reads input for a short time after the last response of a connection, which lets the client read this
    * response.
    */
   lingers: boolean;
@@ -106,7 +106,7 @@ export interface ServerExchange {
   read(receiver: BodyReceiver): void;
   pause(): void;
   resume(): void;
-  /** Stops the current producer of the response, as if the connection had closed, so that another response can be sent. */
+  /** Stops the current producer of the response as if the connection had closed, so that another response can be sent. */
   abandon(): void;
   /** Accepts the upgrade, detaches the connection or stream from HTTP, and ends the exchange. */
   upgrade(head: UpgradeHead): Upgraded;
@@ -125,7 +125,7 @@ export interface ServerExchange {
   write(bytes: Buffer, onWritten: (error?: Error | null) => void): void;
   /** Ends the response, optionally with a last part of its content and trailers (header lines). */
   end(bytes?: Buffer, trailers?: string): void;
-  /** Aborts an incomplete response so that the client detects the truncation. */
+  /** Aborts an incomplete response in a way that lets the client detect the truncation. */
   breakOff(): void;
 }
 
@@ -134,7 +134,7 @@ export interface ExchangeOwner {
   readonly socket: Socket;
   /** `Keep-Alive` header lines for a response after which the connection stays open. */
   readonly keepAliveLines: string;
-  /** Whether the connection closes after the response that begins now. */
+  /** Whether the connection closes after the response that is beginning. */
   readonly isClosing: boolean;
   /** Called when the exchange pauses or resumes its body. */
   flowChanged(exchange: Http1Exchange): void;
@@ -145,7 +145,7 @@ export interface ExchangeOwner {
 
 /** Number of buffered bytes at which an unread body pauses, so that a large body pauses after its first read. */
 export const EARLY_BYTES_MAX = 16 * 1024;
-/** Maximum content length that is joined with the head into one string. Joining copies the bytes but saves a write. */
+/** Maximum content length that is joined with the head into one string. This copies the bytes but saves a write. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 
 export class Http1Exchange implements ServerExchange {
@@ -192,7 +192,7 @@ export class Http1Exchange implements ServerExchange {
   /** Begins to pass the body to a receiver; a later call replaces the receiver. */
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
-    // Before the buffered part, because the receiver may pause the body with it.
+    // Must precede passing on the buffered part, because the receiver may then pause the body.
     this.resume();
     if (this.#earlyBytes > 0) {
       const [first] = this.#early;
@@ -234,7 +234,7 @@ export class Http1Exchange implements ServerExchange {
   /** Called by the connection when the body is complete. */
   complete(): void {
     this.isComplete = true;
-    // Resumes the connection, which may have been paused with the last bytes. The receiver does not resume a body that is complete, and the
+    // Resumes the connection, which the receiver may have paused with the last bytes. The receiver does not resume a complete body, but the
     // next request can be read only from a resumed connection.
     this.resume();
     this.#receiver?.onEnd();
@@ -349,8 +349,8 @@ export class Http1Exchange implements ServerExchange {
   }
 
   /**
-   * Closes the connection of an incomplete response. The client usually detects the truncation by the framing. If the response ends with
-   * the connection, as for HTTP/1.0 clients, only a reset shows the failure.
+   * Closes the connection of an incomplete response. The client usually detects the truncation by the framing. But if the end of the
+   * connection is also the end of the response, as for HTTP/1.0 clients, only a reset shows the failure.
    */
   breakOff(): void {
     const endsWithConnection = this.#lastsToClose || this.httpVersion !== "1.1";

@@ -64,7 +64,7 @@ const PROTOCOLS = ["h2", "http/1.1"];
 const CLOSE_POLL_MS = 20;
 /** Grace period for the client to read the last response. */
 const LAST_MS = 100;
-/** Response to a connection beyond the limit; the server does not read the request. */
+/** Response to a connection beyond the limit. The server does not read the request. */
 const NO_ROOM = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 export class HttpServer {
@@ -100,7 +100,7 @@ export class HttpServer {
       new ConnectionLimiter({ max, mayAcquire, onLimitReached: (done) => onLimitReached(protocol, done) });
     this.#room = limiterFor("http1", limits.clientConnectionsMax);
     this.#http2Limiter = limiterFor("http2", limits.clientHttp2ConnectionsMax);
-    // `allowHalfOpen`: a client that half-closes after its request still receives its response.
+    // `allowHalfOpen` lets a client that half-closes the connection after its request still receive its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);
     if (certificate === undefined) this.#server = createServer(options, connected);
@@ -249,8 +249,7 @@ export class HttpServer {
     }
     this.#connections.delete(connection);
     const http2 = this.#handlers.http2(socket, early);
-    // The connection has just left the limiter as an HTTP/1.1 connection, so it enters again as an HTTP/2 connection with the same
-    // capacity.
+    // The connection has just left the limiter as an HTTP/1.1 connection, so as an HTTP/2 connection it takes the capacity that this freed.
     this.#room.enter(http2, sharer);
     this.#http2Limiter.enter(http2, sharer);
     this.#follow(http2);

@@ -4,7 +4,7 @@ declare module "undici/lib/llhttp/llhttp_simd-wasm.js" {
   export default bytes;
 }
 
-/** Declares the part of the WebAssembly API that this project uses, because Node's types leave these declarations to the DOM types. */
+/** Declares the part of the WebAssembly API that this project uses, because Node's types expect these declarations in the DOM types. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: ArrayBufferView<ArrayBuffer>);

@@ -14,7 +14,7 @@ export interface Http2Head {
   /** Alternating names and values of the headers, with `:authority` as `host` and all cookies in one `cookie`. */
   readonly headers: readonly string[];
   readonly isUpgrade: boolean;
-  /** Generated `Sec-WebSocket-Key`; `undefined` if the request is no upgrade or has a key. */
+  /** Generated `Sec-WebSocket-Key`; `undefined` if the request is not an upgrade or already has a key. */
   readonly madeKey: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export type ReadHead =
 /** Bytes counted per header in addition to its name and value, as for HTTP/1.1. */
 const HEADER_BYTES = 4;
 /**
- * Methods that the HTTP/1.1 parser accepts. If other spellings were accepted, a rule and the app could interpret the method differently.
+ * Methods that the HTTP/1.1 parser accepts. If other spellings were accepted, a rule could interpret the method differently than the app.
  */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 /** Characters that are valid in the target of a request line. */
@@ -83,12 +83,12 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   headers.push("host", named);
   if (isUpgrade) {
     headers.push("connection", "upgrade", "upgrade", "websocket");
-    // HTTP/2 does not require a WebSocket key. Gateways forward the key of an HTTP/1.1 client, which then verifies the response.
+    // HTTP/2 does not require a WebSocket key. If a gateway forwards the key of an HTTP/1.1 client, that client verifies the response.
     const madeKey = headers.includes(WEBSOCKET_KEY) ? undefined : randomBytes(16).toString("base64");
     if (madeKey !== undefined) headers.push(WEBSOCKET_KEY, madeKey);
     return { fault: undefined, method: "GET", target, headers, isUpgrade: true, madeKey };
   }
-  // In HTTP/1.1, a request with neither `transfer-encoding` nor a length has no body.
+  // In HTTP/1.1, a request that has neither `transfer-encoding` nor a length has no body.
   if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
   return { fault: undefined, method, target, headers, isUpgrade: false, madeKey: undefined };
 }

@@ -39,24 +39,28 @@ export interface Http2Limits {
 }
 
 /**
- * Maximum concurrent requests of a connection. A client that needs more opens another connection. RFC 9113, section 6.5.2, recommends at
- * least this number. A larger number would let one connection delay other clients, because all its requests may arrive in one read.
+ * Maximum number of concurrent requests on a connection. A client that needs more opens another connection. RFC 9113, section 6.5.2,
+ * recommends at least this number. A larger number would let one connection delay other clients, because all its requests may arrive in one
+ * read.
  */
 const STREAMS_MAX = 100;
 /** Number of headers beyond which nghttp2 resets a stream. Up to this number, `head.ts` applies its own, lower limit, as for HTTP/1.1. */
 const HEADER_PAIRS_MAX = 512;
 /** Bytes that HPACK counts for a field in addition to its name and value. */
 const HPACK_FIELD_BYTES = 32;
-/** Budget of streams that are reset before their response, against Rapid Reset (CVE-2023-44487). Each completed response refunds one. */
+/**
+ * Budget of streams that are reset before their response, against Rapid Reset (CVE-2023-44487). Each completed response increases it by
+ * one.
+ */
 const RESETS = { burst: 500, perSecond: 50 };
 /** Budget of PING and SETTINGS frames. Client libraries send PING frames to measure connections, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
 const KEEP_ALIVE_PROBE_MS = 30_000;
-// Error codes of RFC 9113, 7.
+// Error codes (RFC 9113, section 7).
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 const ENHANCE_YOUR_CALM = 11;
-/** Flag of a stream whose head is the complete request. */
+/** Flag of a stream whose head is the whole request. */
 const END_STREAM = 1;
 
 export class Http2Connection implements ServedConnection, Http2Owner {
@@ -70,8 +74,8 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   readonly #controls: Allowance;
   #streams = 0;
   /**
-   * Exchanges whose response is complete but whose stream is open, because the client has not read all of the response or not sent all of
-   * the request.
+   * Exchanges whose response is complete but whose stream is still open, because the client has not read all of the response or has not
+   * sent all of the request.
    */
   readonly #answered = new Set<Http2Exchange>();
   #hasRequested = false;
@@ -88,7 +92,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     this.#handlers = handlers;
     this.#resets = new Allowance(RESETS, this.#sinceMs);
     this.#controls = new Allowance(CONTROL_FRAMES, this.#sinceMs);
-    // Enables keepalive probes, which detect a lost peer, because streams may be idle for a long time.
+    // Enables keepalive probes to detect a lost peer, because streams may be idle for a long time.
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     socket.pause();
     socket.unshift(early);
@@ -101,9 +105,9 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     session.on("stream", (stream, _headers, flags, fields) => this.#begin(stream, flags, fields));
     session.on("ping", () => this.#control());
     session.on("remoteSettings", () => this.#control());
-    // Ignores session errors, which clients cause; each error ends its session.
+    // Ignores session errors, because clients can cause them. Each of them ends its session.
     session.on("error", () => undefined);
-    // A client that half-closes still receives its responses, but cannot begin new streams.
+    // A client that half-closes the connection still receives its responses, but cannot begin new streams.
     socket.once("end", () => this.goAway());
   }
 
@@ -152,7 +156,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     else this.goAway();
   }
 
-  /** Pauses reading. Node resumes reading after a write, so the owner calls this again when further frames arrive. */
+  /** Pauses reading. Node resumes reading after each write, so the owner calls this again when further frames arrive. */
   hold(): void {
     handleOf(this.socket)?.readStop();
   }
@@ -236,7 +240,7 @@ interface Handshake {
 }
 
 interface Session extends Omit<ServerHttp2Session, "on" | "destroy"> {
-  /** Destroys the session; a number becomes the error code of GOAWAY. */
+  /** Destroys the session. A number is sent as the error code of GOAWAY. */
   destroy(code?: number): void;
   on(
     event: "stream",
@@ -250,16 +254,16 @@ function performServerHandshake(socket: Socket, headBytesMax: number): Session {
   return http2.performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: STREAMS_MAX,
-      // This limit exceeds the gate's own limit, so that the gate itself can respond to an oversized head.
+      // This limit exceeds the gate's own limit, so that the gate can respond to an oversized head itself.
       maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
       enablePush: false,
       // Allows extended CONNECT for WebSockets (RFC 8441).
       enableConnectProtocol: true,
     },
     maxHeaderListPairs: HEADER_PAIRS_MAX,
-    // Allows an app to send a single-value field twice, as in HTTP/1.1.
+    // Allows an app to send a single-value header field twice, as over HTTP/1.1.
     strictSingleValueFields: false,
-    // Node's own limits are looser than `RESETS`, which also considers whether a reset request had received its response.
+    // Node's own limits are looser than `RESETS`. They also do not consider whether a reset request had received its response.
     ...{ streamResetBurst: 10_000, streamResetRate: 1_000 },
   });
 }

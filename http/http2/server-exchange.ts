@@ -17,9 +17,9 @@ import { StreamTunnel } from "./stream-tunnel.ts";
 
 /*
  * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. The stream provides backpressure: the
- * window grows only when data is read, and a write completes when the data fits into the client's window. The end of an exchange ends only
- * its stream; the other streams of the connection continue. The time limit for a client to read a part of a response also applies to the
- * end of the response.
+ * window grows only when data is read, and a write completes only when its data fits into the client's window. The end of an exchange ends
+ * only its stream; the other streams of the connection continue. The time limit for a client to read a part of a response also applies to
+ * the end of the response.
  */
 
 /** Connection to which an exchange belongs. */
@@ -39,12 +39,12 @@ export interface Http2Owner {
   readonly onInternalError: OnInternalError;
 }
 
-// Error codes of RFC 9113, 7.
+// Error codes (RFC 9113, section 7).
 const NO_ERROR = 0;
 /** Maximum body bytes that are discarded after the response. */
 const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
-/** Status 101 does not exist in HTTP/2; all other informational responses are sent. */
+/** HTTP/2 has no status 101; all other informational responses are sent. */
 const SWITCHING_PROTOCOLS = 101;
 /** Response header that HTTP/2 omits (RFC 8441, 5.1), unless the client has sent its own key. */
 const ACCEPT = "sec-websocket-accept";
@@ -66,7 +66,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   lingers = false;
   headersSent = false;
   isOver = false;
-  /** Time at which the response was complete, as `performance.now()`. */
+  /** Time at which the response became complete, as `performance.now()`. */
   answeredMs = Number.POSITIVE_INFINITY;
   onClose: (() => void) | undefined;
   onInputEnd: (() => void) | undefined;
@@ -96,7 +96,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     stream.on("aborted", () => {
       owner.reset();
       this.#closed();
-      // `aborted` occurs before Node sends a pending reset, so the stream is destroyed on the next tick.
+      // `aborted` is emitted before Node sends a pending reset, so the stream is destroyed on the next tick.
       process.nextTick(() => stream.destroy());
     });
     stream.once("close", () => this.#closed());
@@ -112,7 +112,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   onChunk(bytes: Buffer, _frames: number, isLast: boolean): void {
-    // The chunk count is 0 because `onFrame` has already counted the frames.
+    // The number of chunks is 0, because `onFrame` has already counted the frames.
     this.#receiver?.onChunk(bytes, 0, isLast);
   }
 
@@ -229,7 +229,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   breakOff(): void {
     this.isOver = true;
     this.onClose = undefined;
-    // `close` would first send END_STREAM. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
+    // `close` would send END_STREAM first. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
     this.#stream.destroy(new Error("the response was broken off"));
   }
 
@@ -254,8 +254,8 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   /**
-   * Discards further request data, and resets the stream later. An immediate reset, even with NO_ERROR, may overtake the response in the
-   * client or in a gateway.
+   * Discards further request data, and resets the stream only later: an immediate reset, even with NO_ERROR, could overtake the response in
+   * the client or in a gateway.
    */
   #dropRest(): void {
     const stream = this.#stream;

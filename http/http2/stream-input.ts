@@ -23,13 +23,13 @@ export interface InputReceiver {
 export interface InputOptions {
   /** Called with each frame, even if the frame is buffered. */
   readonly onFrame?: () => void;
-  /** Called with an exception that the receiver throws; the stream then closes. */
+  /** Called with an exception that the receiver throws; after this, the stream is closed. */
   readonly onInternalError: OnInternalError;
 }
 
-/** Size in bytes from which joined data is passed on before the current turn of the event loop ends. */
+/** Size in bytes from which joined data is passed on before the end of the current turn of the event loop. */
 const HANDED_BYTES = 16 * 1024;
-// Error code of RFC 9113, 7.
+// Error code (RFC 9113, section 7).
 const INTERNAL_ERROR = 2;
 
 export class StreamInput {
@@ -48,7 +48,7 @@ export class StreamInput {
     this.#stream = stream;
     this.#receiver = receiver;
     this.#options = options;
-    // Data may arrive before the `stream` event, as in the first packet of a connection.
+    // Data may arrive before the `stream` event, for example in the first packet of a connection.
     for (let early = stream.read(); early !== null; early = stream.read()) this.#take(early);
     stream.once("end", () => {
       if (!stream.closed) this.#ended();
@@ -56,10 +56,10 @@ export class StreamInput {
     const { push } = stream;
     stream.push = (bytes: Buffer | null): boolean => {
       if (bytes !== null) return this.#take(bytes);
-      // Node also pushes `null` when a stream closes before its end.
+      // Node also pushes `null` when a stream closes prematurely.
       if (!stream.closed && !stream.destroyed) this.#ended();
       const isTaken = push.call(stream, null);
-      // Resumes the stream, because Node closes it only after the `end` event, which occurs only in a flowing stream.
+      // Resumes the stream, because Node closes it only after the `end` event, which is emitted only while the stream flows.
       stream.resume();
       return isTaken;
     };

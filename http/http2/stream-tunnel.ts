@@ -11,7 +11,7 @@ export interface Flow {
 
 /**
  * An HTTP/2 stream that carries another protocol (RFC 8441), with the interface of a socket. Input arrives through `onPiece` and `onEnd`.
- * Frames are joined, so that while the other side does not read, small frames take only the memory of their bytes.
+ * Frames are joined, so small frames take no more memory than their bytes while the other side does not read.
  */
 export class StreamTunnel extends Duplex {
   /** Number of bytes read, as for a socket. */
@@ -58,7 +58,7 @@ export class StreamTunnel extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     const isComplete = this.readableEnded && this.writableFinished;
-    // `close` would first send END_STREAM. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
+    // `close` would send END_STREAM first. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
     if (!isComplete && !this.#stream.destroyed) this.#stream.destroy(new Error("the tunnel was broken off"));
     done(error);
   }
