@@ -415,7 +415,7 @@ describe("timeouts", () => {
   });
 });
 
-test("closing server ends idle connections, waits for the others and leaves no timer", async () => {
+test("server that is closed ends idle connections, waits for the others and leaves no timer", async () => {
   await open();
   const idle = opened.dial();
   const busy = opened.dial(get("/"));

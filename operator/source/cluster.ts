@@ -34,7 +34,8 @@ const PATH = "/api/v1/namespaces/kube-system";
 
 /**
  * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits while the API server does not
- * respond. Throws if the operator has no permission to read the Namespace, because a substitute for the UID would change the manager of every object.
+ * respond. Throws if the operator has no permission to read the Namespace, because a substitute for the UID would change the manager of
+ * every object.
  */
 export async function findClusterName({
   client,

@@ -187,7 +187,7 @@ test("webhook serves a renewed certificate to new connections without closing op
   open.destroy();
 });
 
-test("closing webhook still responds on an open connection, and then closes the connection", async () => {
+test("webhook that is being closed still responds on an open connection, and then closes the connection", async () => {
   const options = { host: "127.0.0.1", port: 0, handlers: { "/validate": validatePolicy }, isReady: () => true };
   const own = await startWebhookServer({ ...options, observe: () => undefined, log: pino({ level: "silent" }) }, set);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
