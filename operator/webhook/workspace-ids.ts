@@ -3,7 +3,7 @@ import type { Workspace, Workspaces } from "../tenancy/workspaces.ts";
 
 /*
  * Resolves the workspace of a pod from its namespace, as for manifests (tenancy/placement.ts). A gate gets the workspace id at injection.
- * An operator knows only the name and the root key of a workspace, so it requests the id from the API, once per workspace because the id
+ * An operator has only the name and the root key of a workspace, so it requests the id from the API, once per workspace because the id
  * never changes.
  */
 

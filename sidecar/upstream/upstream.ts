@@ -87,7 +87,7 @@ export function waitingBytes({ target, lines, body, bodyLength }: UpstreamReques
 
 /**
  * After the app has sent unrequested bytes, each connection carries only one request for this long. On a reused connection, unrequested
- * bytes that arrive while a request is being written cannot be told apart from its response.
+ * bytes that arrive while a request is being written cannot be distinguished from its response.
  */
 const UNREQUESTED_MS = 60_000;
 

@@ -85,7 +85,7 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A port name has a number only within a pod, and each pod's gate knows this number.
+  // A port name has a number only within a pod, and each pod's gate is configured with it.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
   // A port that must be closed in one pod stays open if it is the gate's own port in another pod.
