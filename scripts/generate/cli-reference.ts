@@ -85,10 +85,12 @@ function chapter(commands: readonly Command[]): string[] {
   return [
     `## postern ${noun}`,
     "",
-    ...(common.length === 0 ? [] : [`Every command accepts the ${common.map(link).join(", ")}.`, ""]),
+    ...(common.length === 0 ? [] : [`Every command accepts the ${LIST.format(common.map(link))}.`, ""]),
     ...commands.flatMap((command) => section(command, common, described, "###")),
   ];
 }
+
+const LIST = new Intl.ListFormat("en");
 
 const link = ({ title }: Group): string => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`;
 
