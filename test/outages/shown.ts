@@ -46,7 +46,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "kill -9 loses nothing that was acknowledged",
       file: "test/faults/kill-nine.test.ts",
-      name: "kill -9 of the api-server",
+      name: "SIGKILL during key changes",
     },
     {
       what: "kill -9 while the other one serves",

@@ -42,8 +42,8 @@ function SqlPage(): ReactNode {
    * user may have typed more since.
    */
   const addressed = useRef(given.text);
-  // Shows the query in a new URL, for example after the Back button. biome-ignore lint/correctness/useExhaustiveDependencies: the effect
-  // depends only on the address.
+  // Shows the query in a new URL, for example after the Back button.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect depends only on the URL.
   useEffect(() => {
     const shared = readFragment(hash);
     if (shared === undefined || shared === addressed.current) return;
