@@ -8,8 +8,8 @@ export interface LoopOptions {
   readonly everyMs: number;
   readonly log: Logger;
   readonly failures: Counter<"loop">;
-  /** Runs the work once. Returns true if more work is due immediately. */
-  readonly work: () => Promise<boolean | undefined>;
+  /** Runs the work once. Returns true if more work is due immediately, or the delay in ms until then; otherwise `everyMs` applies. */
+  readonly work: () => Promise<boolean | number | undefined>;
 }
 
 export const LOOP_METRICS = defineMetrics({
@@ -60,7 +60,9 @@ export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): 
   const run = async (): Promise<void> => {
     let delayMs = everyMs;
     try {
-      if ((await work()) === true) delayMs = 0;
+      const next = await work();
+      if (next === true) delayMs = 0;
+      else if (typeof next === "number") delayMs = next;
       if (isFailing) log.info({ loop: name }, "works again");
       isFailing = false;
     } catch (error) {
@@ -68,12 +70,12 @@ export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): 
       if (!isFailing && !isClosed) log.error({ err: error, loop: name }, "failed; retrying");
       isFailing = true;
     }
-    if (!isClosed) timer = setTimeout(next, delayMs);
+    if (!isClosed) timer = setTimeout(start, delayMs);
   };
-  const next = (): void => {
+  const start = (): void => {
     turn = run();
   };
-  timer = setTimeout(next, everyMs);
+  timer = setTimeout(start, everyMs);
 
   return {
     async close() {

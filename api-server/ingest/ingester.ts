@@ -20,6 +20,12 @@ export interface IngesterOptions {
   readonly metrics: IngestMetrics;
 }
 
+/** What remains after a round. `behind`: events that are old, or that may soon exceed their workspace's quota. */
+export type Remaining = "nothing" | "some" | "behind";
+
+/** Age of the oldest event from which ingestion is behind. */
+const BEHIND_MS = 10_000;
+
 export class Ingester {
   readonly #options: IngesterOptions;
   readonly #metrics: IngestMetrics;
@@ -31,12 +37,12 @@ export class Ingester {
   }
 
   /**
-   * Runs one round. Returns whether a workspace has more to store immediately. With `all`, workspaces that are not due yet are included.
-   * Throws if a database is unreachable.
+   * Runs one round. Returns what remains to be stored immediately. With `all`, workspaces that are not due yet are included. Throws if a
+   * database is unreachable.
    */
-  async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
+  async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<Remaining> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
-    if (due.length === 0) return false;
+    if (due.length === 0) return "nothing";
     const { depths, setAside, failed } = await this.#options.source.measure(due);
     this.#metrics.recordDepths(due, depths);
     for (const { workspaceId, type } of setAside) this.#noteSetAside(workspaceId, type);
@@ -52,7 +58,8 @@ export class Ingester {
     for (const workspaceId of due) {
       if (asking.has(workspaceId)) isMore = (await this.#turn(workspaceId)) || isMore;
     }
-    return isMore;
+    if (!isMore) return "nothing";
+    return depths.some(isBehind) ? "behind" : "some";
   }
 
   /** Returns whether the analytics store should store the pending events now, instead of waiting for a larger batch. */
@@ -102,6 +109,10 @@ export class Ingester {
     }
   }
 }
+
+/** Returns whether the events are old, or use at least half of their workspace's quota. */
+const isBehind = ({ bytes, capacityBytes, ageMs }: StreamDepth): boolean =>
+  ageMs >= BEHIND_MS || bytes >= capacityBytes;
 
 /** Logs the first, second, fourth and so on of consecutive failures, because an attacker can cause them indefinitely. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));

@@ -7,6 +7,11 @@ import { IngestMetrics } from "./ingest-metrics.ts";
 import { Ingester } from "./ingester.ts";
 
 const INGEST_EVERY_MS = 200;
+/**
+ * Pause of a reader after a round, as a multiple of the round's duration, so that ingestion takes little CPU time from requests on the same
+ * machine. A reader that is behind does not pause.
+ */
+const PAUSE = { timesTheRound: 3, msMax: 1_000 };
 const BUDGET_EVERY_MS = 1000;
 /** Interval between two checks for a due roll-up. */
 const ROLL_UP_EVERY_MS = 500;
@@ -46,15 +51,18 @@ export async function startIngestion(parts: {
     log.warn({ err: error }, "the analytics store does not respond; events wait");
   });
   const lastRoundsMs = ingesters.map(() => performance.now());
-  const loop = (name: string, everyMs: number, work: () => Promise<boolean>) =>
+  const loop = (name: string, everyMs: number, work: LoopOptions["work"]) =>
     startLoop({ name, everyMs, work, log, failures });
   return {
     loops: [
       ...ingesters.map((ingester, n) =>
         loop("ingest", INGEST_EVERY_MS, async () => {
-          const isMore = await ingester.round(workspaceIds());
-          lastRoundsMs[n] = performance.now();
-          return isMore;
+          const startedMs = performance.now();
+          const remaining = await ingester.round(workspaceIds());
+          const endedMs = performance.now();
+          lastRoundsMs[n] = endedMs;
+          if (remaining === "nothing") return false;
+          return remaining === "behind" ? true : Math.min(PAUSE.msMax, PAUSE.timesTheRound * (endedMs - startedMs));
         }),
       ),
       loop("events-budget", BUDGET_EVERY_MS, async () => {
@@ -66,7 +74,7 @@ export async function startIngestion(parts: {
     ],
     drain: async () => {
       const drained = ingesters.map(async (ingester) => {
-        while (await ingester.round(workspaceIds(), { all: true }));
+        while ((await ingester.round(workspaceIds(), { all: true })) !== "nothing");
       });
       await Promise.all(drained);
     },

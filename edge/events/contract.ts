@@ -80,6 +80,8 @@ export interface StreamDepth {
   readonly entries: number;
   /** Approximate memory of the stream in the store, bytes. */
   readonly bytes: number;
+  /** Remaining quota of the workspace in bytes; negative if the quota has become smaller than the stream. */
+  readonly capacityBytes: number;
   /** Age of the oldest entry, ms. */
   readonly ageMs: number;
 }
@@ -136,7 +138,7 @@ export interface EventSource {
 
 /** Error for a command that the store rejects because the key of one workspace does not hold a stream of events. */
 export class StreamRejected extends Error {
-  override name = "StreamRefused";
+  override name = "StreamRejected";
 }
 
 /** Error for an event store that is unreachable for all workspaces. */

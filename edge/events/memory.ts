@@ -27,11 +27,7 @@ export class MemoryEventStream implements EventSource {
   append({ workspaceId, lines }: EventBatch): Sent {
     const stream = this.#streams.get(workspaceId) ?? { lines: [], failed: [] };
     this.#streams.set(workspaceId, stream);
-    // Half of the total is reserved in equal shares, one per workspace; the other half goes to workspaces that need more.
-    const requested = bytesOf(waitingIn(stream)) + lines.length;
-    const own = this.#bytesMax / 2 / this.#streams.size;
-    const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), lines.length);
-    if (requested > own && total > this.#bytesMax / 2) return "refused";
+    if (lines.length > this.#capacityBytesOf(stream)) return "refused";
     const atMs = performance.now();
     for (const line of lines.toString().split("\n")) if (line !== "") stream.lines.push({ line, atMs });
     return "stored";
@@ -46,12 +42,14 @@ export class MemoryEventStream implements EventSource {
     const depths: StreamDepth[] = [];
     for (const workspaceId of workspaceIds) {
       const stream = this.#streams.get(workspaceId);
-      const waiting = stream === undefined ? [] : waitingIn(stream);
+      if (stream === undefined) continue;
+      const waiting = waitingIn(stream);
       if (waiting.length === 0) continue;
       depths.push({
         workspaceId,
         entries: waiting.length,
         bytes: bytesOf(waiting),
+        capacityBytes: this.#capacityBytesOf(stream),
         ageMs: performance.now() - (waiting[0]?.atMs ?? 0),
       });
     }
@@ -76,6 +74,13 @@ export class MemoryEventStream implements EventSource {
   }
 
   async close(): Promise<void> {}
+
+  /** Half of the total is reserved in equal shares, one per workspace; the other half goes to workspaces that need more. */
+  #capacityBytesOf(stream: Stream): number {
+    const half = this.#bytesMax / 2;
+    const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), 0);
+    return Math.max(half / this.#streams.size - bytesOf(waitingIn(stream)), half - total);
+  }
 }
 
 const waitingIn = ({ failed, lines }: Stream): readonly Line[] =>

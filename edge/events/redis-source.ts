@@ -51,20 +51,22 @@ const ENTRY_ID_BYTES_MAX = 42;
 const LOOK_MAX = 500;
 
 /**
- * Inspects streams. KEYS: streams. Reply: the store's time in ms, then for each non-empty stream its index in KEYS, the number of entries,
- * the bytes, and the id of the first entry; for each key that is not a stream (it is removed) its index, -1, and its type; for each
- * unreadable one its index, -2, and the error.
+ * Inspects streams. KEYS: stream and quota of each workspace. Reply: the store's time in ms, then for each non-empty stream its index, the
+ * number of entries, the bytes, the id of the first entry, and the first bytes of the quota; for each key that is not a stream (it is
+ * removed) its index, -1, and its type; for each unreadable one its index, -2, and the error.
  */
 export const LOOK = defineScript(
-  { keys: LOOK_MAX },
+  { keys: 2 * LOOK_MAX },
   `${SHARED_LUA}
 local seen = {string.format('%.0f', now_ms())}
-for place, key in ipairs(KEYS) do
+for place = 1, #KEYS / 2 do
+  local key = KEYS[2 * place - 1]
   local length = redis.pcall('XLEN', key)
   if type(length) == 'number' then
     if length > 0 then
       local first = redis.call('XRANGE', key, '-', '+', 'COUNT', '1')
-      seen[#seen + 1] = {place, length, redis.call('MEMORY', 'USAGE', key), first[1][1]}
+      local quota = redis.pcall('GETRANGE', KEYS[2 * place], '0', '16')
+      seen[#seen + 1] = {place, length, redis.call('MEMORY', 'USAGE', key), first[1][1], quota}
     end
   elseif string.find(length.err, 'WRONGTYPE', 1, true) then
     seen[#seen + 1] = {place, -1, redis.call('TYPE', key).ok}
@@ -276,16 +278,21 @@ export class RedisEventSource implements EventSource {
     const depths: StreamDepth[] = [];
     const setAside: { workspaceId: string; type: string }[] = [];
     const failed: { workspaceId: string; error: Error }[] = [];
-    const streams = workspaceIds.map((id) => this.#keys.events(id));
-    const reply = await answered(runScript(this.#client, LOOK, streams.length, streams));
-    const [nowMs, ...seen] = reply as [string, ...[place: number, entries: number, is: unknown, firstId: string][]];
-    for (const [place, entries, is, firstId] of seen) {
+    const named = workspaceIds.flatMap((id) => [this.#keys.events(id), this.#keys.eventsQuota(id)]);
+    const reply = await answered(runScript(this.#client, LOOK, named.length, named));
+    const [nowMs, ...seen] = reply as [
+      string,
+      ...[place: number, entries: number, is: unknown, firstId: string, quota: unknown][],
+    ];
+    for (const [place, entries, is, firstId, quota] of seen) {
       const workspaceId = workspaceIds[place - 1] ?? "";
       if (entries === -1) setAside.push({ workspaceId, type: String(is) });
       else if (entries === -2) failed.push({ workspaceId, error: new StreamRejected(String(is)) });
       else {
         const ageMs = Math.max(0, Number(nowMs) - Number(firstId.split("-")[0]));
-        depths.push({ workspaceId, entries, bytes: Number(is), ageMs });
+        // A compromised gate can write any value.
+        const capacityBytes = Number.parseInt(String(quota), 10) || 0;
+        depths.push({ workspaceId, entries, bytes: Number(is), capacityBytes, ageMs });
         this.#active.add(workspaceId);
       }
     }

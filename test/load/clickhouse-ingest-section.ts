@@ -67,7 +67,7 @@ export const clickhouseIngest: Section = async (environment, { rounds, progress 
         await writer.xadd(new RedisKeys().events(own), "*", "e", lines.join("\n"));
       }
       const stored = await timed(async () => {
-        while (await ingester.round([own], { all: true }));
+        while ((await ingester.round([own], { all: true })) !== "nothing");
       });
       // Another workspace's, because events that are there already would be left out.
       const portions = await rowsLike(client, { of: own, workspaceId: other });

@@ -16,7 +16,10 @@ beforeAll(async () => {
         measure: async (ids) => {
           if (streams === undefined) return eventStreams.measure(ids);
           const depth = await streams();
-          const depths = depth === undefined ? [] : [{ workspaceId: ids[0] ?? "", entries: 1, bytes: 1, ...depth }];
+          const depths =
+            depth === undefined
+              ? []
+              : [{ workspaceId: ids[0] ?? "", entries: 1, bytes: 1, capacityBytes: 1e6, ...depth }];
           return { depths, setAside: [], failed: [] };
         },
       },

@@ -87,10 +87,16 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect([...first, ...meanwhile, ...rest].sort()).toEqual(added.sort());
   });
 
-  test("event source measure() reports the depth and age of each stream", async () => {
+  test("event source measure() reports the depth, capacity and age of each stream", async () => {
     const [full, empty] = [aName("ws"), aName("ws")];
-    for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
-    await edge.sink.flush();
+    const TOTAL = 1024 * 1024;
+    await edge.events.keepWithin([full, empty], TOTAL);
+    const addTen = async () => {
+      for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
+      await edge.sink.flush();
+      return edge.events.measure([full]);
+    };
+    await addTen();
     const seen = await waitFor("it to grow old", async () => {
       const look = await edge.events.measure([empty, full]);
       return (look.depths[0]?.ageMs ?? 0) >= 50 && look;
@@ -99,7 +105,11 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(seen.depths[0]?.entries).toBeGreaterThan(0);
     expect(seen.depths[0]?.bytes).toBeGreaterThan(1000);
     expect(seen.depths[0]?.ageMs).toBeLessThan(60_000);
-    expect(await takeAll(edge.events, [full])).toHaveLength(10);
+    const [before = 0, after = 0] = [seen.depths[0]?.capacityBytes, (await addTen()).depths[0]?.capacityBytes];
+    expect(before).toBeLessThan(TOTAL);
+    expect(after).toBeGreaterThan(0);
+    expect(before - after).toBeGreaterThan(1000);
+    expect(await takeAll(edge.events, [full])).toHaveLength(20);
     expect((await edge.events.measure([empty, full])).depths).toEqual([]);
   });
 

@@ -132,40 +132,39 @@ describe("event streams in a hostile or unreachable Redis", () => {
   test.each([
     { size: "a small batch", count: 1, entries: 1 },
     { size: "a batch that no script is given", count: 60, entries: 2 },
-  ])(
-    "$size reserves its bytes in the event budget, or is dropped and counted if the budget is used up",
-    async ({ count, entries }) => {
-      const workspaceId = aName("ws");
-      const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
-      const add = async () => {
-        const dropped = own.edge.sink.dropped();
-        for (let i = 0; i < count; i++) own.edge.sink.add(anEvent({ workspaceId }));
-        await own.edge.sink.flush();
-        return own.edge.sink.dropped() - dropped;
-      };
-      await own.raw.set(room, "1000000");
-      expect(await add()).toBe(0);
-      expect(await own.raw.xlen(stream)).toBe(entries);
-      const bytes = (await own.raw.xrange(stream, "-", "+")).map(([, [, lines = ""]]) => lines.length);
-      const cost = bytes.reduce((sum, each) => sum + Math.ceil(1.25 * each) + 512, 0);
-      expect(Number(await own.raw.get(room))).toBe(1_000_000 - cost);
+  ])("$size takes its bytes from the event budget, or is dropped and counted", async ({ count, entries }) => {
+    const workspaceId = aName("ws");
+    const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
+    const add = async () => {
+      const dropped = own.edge.sink.dropped();
+      for (let i = 0; i < count; i++) own.edge.sink.add(anEvent({ workspaceId }));
+      await own.edge.sink.flush();
+      return own.edge.sink.dropped() - dropped;
+    };
+    await own.raw.set(room, "1000000");
+    expect(await add()).toBe(0);
+    expect(await own.raw.xlen(stream)).toBe(entries);
+    const bytes = (await own.raw.xrange(stream, "-", "+")).map(([, [, lines = ""]]) => lines.length);
+    const cost = bytes.reduce((sum, each) => sum + Math.ceil(1.25 * each) + 512, 0);
+    expect(Number(await own.raw.get(room))).toBe(1_000_000 - cost);
 
-      for (const none of ["200", "-5"]) {
-        await own.raw.set(room, none);
-        expect(await add()).toBe(count);
-        expect(await own.raw.get(room)).toBe(none);
-      }
-      expect(await own.raw.xlen(stream)).toBe(entries);
-      // An invalid number is replaced by the initial budget of a new workspace.
-      for (const write of [() => own.raw.set(room, "nan"), () => own.raw.lpush(room, "1")]) {
-        await own.raw.del(room);
-        await write();
-        expect(await add()).toBe(0);
-        expect(Number(await own.raw.get(room))).toBeGreaterThan(0);
-      }
-      expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(3 * count);
-    },
-  );
+    for (const none of ["200", "-5"]) {
+      await own.raw.set(room, none);
+      expect((await own.edge.events.measure([workspaceId])).depths).toMatchObject([{ capacityBytes: Number(none) }]);
+      expect(await add()).toBe(count);
+      expect(await own.raw.get(room)).toBe(none);
+    }
+    expect(await own.raw.xlen(stream)).toBe(entries);
+    // An invalid number is replaced by the initial budget of a new workspace.
+    for (const write of [() => own.raw.set(room, "nan"), () => own.raw.lpush(room, "1")]) {
+      await own.raw.del(room);
+      await write();
+      expect((await own.edge.events.measure([workspaceId])).depths).toMatchObject([{ capacityBytes: 0 }]);
+      expect(await add()).toBe(0);
+      expect(Number(await own.raw.get(room))).toBeGreaterThan(0);
+    }
+    expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(3 * count);
+  });
 
   test("closed and killed readers leave the consumer group unless they hold entries", async () => {
     const workspaceId = aName("ws");
