@@ -10,7 +10,7 @@ export interface ListedApiRow extends ApiSettingsRow {
 export interface ApiListQuery {
   readonly workspaceId: string;
   readonly apiIds: "all" | readonly string[];
-  /** First id of the page, or a lower bound of that id. */
+  /** Lower bound (inclusive) for the ids of the page. */
   readonly cursor: string;
   /** Substring of the name or id, ignoring case; the empty string matches all. */
   readonly search: string;

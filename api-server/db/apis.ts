@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Returns the key spaces of those of the given APIs that are live in the workspace, in no order. */
+/** Returns the key spaces of the given APIs, in no particular order. Omits APIs that are deleted or belong to another workspace. */
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
@@ -102,7 +102,7 @@ export async function updateApi(
   await tx.query({ name: "update-api", text, values: [workspaceId, apiId, name, manager, updatedAt] });
 }
 
-/** Marks the API as deleted. Its keys remain unmarked. */
+/** Marks the API as deleted, but not its keys. */
 export async function deleteApi(
   tx: Queryable,
   { workspaceId, apiId, deletedAt }: ApiRef & { deletedAt: number },
@@ -138,7 +138,7 @@ export async function lockApiSettings(
   return rows[0];
 }
 
-/** Settings of an API, which its manifest does not contain. */
+/** Settings of an API that its manifest does not contain. */
 export interface ApiSettings {
   readonly ipAllowList: readonly string[];
   readonly deleteProtection: boolean;

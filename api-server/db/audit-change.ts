@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 
 /*
- * Fields of an audit row that changed, before and after. Callers name each field, so that a new column is never logged by accident. Hashes
- * and secrets are not fields. `meta` is customer data and may be personal, so only its size is stored: the log outlives the object, and its
- * rows are not removed on request.
+ * The changed fields of an audited object, with their values before and after the change. Callers name each field, so that a new column is
+ * never logged by accident. Hashes and secrets are never included. `meta` is customer data and may be personal, so only its size is stored:
+ * the log outlives the object, and its rows are not removed on request.
  */
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -16,10 +16,10 @@ export interface AuditChange {
 const TEXT_CHARS_MAX = 256;
 const ITEMS_MAX = 50;
 const DEPTH_MAX = 4;
-/** Maximum JSON length of one field; with the number of fields that objects have, a row stays below about 20 KiB. */
+/** Maximum JSON length of one field. Objects have few enough fields that a row stays below about 20 KiB. */
 const FIELD_CHARS_MAX = 2_048;
 
-/** Returns the fields whose values differ; none if all are equal. The value of a field is `null` on a side that lacks the field. Pure. */
+/** Returns only the fields whose values differ. A field that is missing on one side is `null` there. Pure. */
 export function changeOf(before: Fields, after: Fields): AuditChange {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => !isDeepStrictEqual(asStored(before[name]), asStored(after[name])),
@@ -41,7 +41,7 @@ function fieldOf(name: string, value: unknown): unknown {
   return json.length <= FIELD_CHARS_MAX ? shown : `${json.slice(0, FIELD_CHARS_MAX)}… (${json.length} characters)`;
 }
 
-/** Returns only the size of an object. Two different objects may have the same size, so the comparison uses the caller's values. */
+/** Returns only the size of an object. Values are compared before this step, because different objects may have the same size. */
 function sizeOf(meta: unknown): unknown {
   if (typeof meta !== "object" || meta === null) return null;
   return { members: Object.keys(meta).length, bytes: Buffer.byteLength(JSON.stringify(meta)) };

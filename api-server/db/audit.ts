@@ -33,14 +33,14 @@ export interface AuditEvent extends AuditChange {
 }
 
 export interface AuditActor {
-  /** Kind of actor: `user` is a dashboard user, `system` a job of the server, `cli` a command-line user without a root key. */
+  /** Kind of actor: `user` is a dashboard user, `system` a background job, `cli` a command-line user without a root key. */
   readonly type: "rootkey" | "user" | "system" | "cli";
   readonly id: string;
   readonly name: string;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Actor and request. A job of the server has no request. */
+/** Who caused an event, and with which request. A background job has no request. */
 export interface AuditContext {
   readonly workspaceId: string;
   readonly actor: AuditActor;
@@ -73,8 +73,8 @@ export interface AuditedCall {
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
 /**
- * Writes the events of one call in the caller's transaction. All of them share a correlation id. Pass a lazy iterable for many events,
- * because each is larger than the change that it describes. In a joined transaction this only collects the events (see
+ * Writes the events of one call in the caller's transaction. All of them share a correlation id. For many events, pass a lazy iterable to
+ * save memory: an event is larger than the change that it describes. In a joined transaction this only collects the events (see
  * `JoinedTransaction`).
  */
 export async function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
@@ -97,7 +97,10 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
   };
 }
 
-/** Variant of `insertAudit` for events without a call: those of a background job (its actor is `SYSTEM_ACTOR`) or of an administrator. */
+/**
+ * Like `insertAudit`, but for events outside of a procedure call: from a background job (whose actor is `SYSTEM_ACTOR`) or an
+ * administrator.
+ */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
@@ -166,7 +169,7 @@ export interface AuditRow {
   readonly targets: AuditTarget[];
   readonly correlation_id: string | null;
   readonly request_id: string | null;
-  /** Changed fields before the change; `null` if the event changes no fields, and for rows written before this column existed. */
+  /** Changed fields, with their values before the change; `null` if no fields changed or the row was written before this column existed. */
   readonly before: Fields | null;
   readonly after: Fields | null;
 }
@@ -174,21 +177,21 @@ export interface AuditRow {
 /** Exact-match filter; an omitted member matches all rows. */
 export interface AuditFilter {
   readonly workspaceId: string;
-  /** Start of the range, Unix ms; both ends are inclusive. */
+  /** Start of the time range, Unix ms, inclusive like its end. */
   readonly sinceMs: number;
   readonly untilMs?: number | undefined;
   readonly event?: string | undefined;
   readonly actorId?: string | undefined;
   readonly targetId?: string | undefined;
   readonly requestId?: string | undefined;
-  /** First row of the page. Rows with equal times are in id order. */
+  /** Position of the page's first row. Rows with equal times are sorted by id. */
   readonly from?: { readonly timeMs: number; readonly id: string } | undefined;
   readonly rowsMax: number;
 }
 
 /**
- * Returns rows, newest first. Each filter has an index (migrations 0001 and 0038). The statement is not prepared, because a generic plan
- * could use none of these indexes, whereas a plan for the given values reads only matching rows.
+ * Returns rows, newest first. Each filter has an index (migrations 0001 and 0038). The statement is not prepared: a generic plan might use
+ * none of these indexes, whereas a plan for the given values reads only matching rows.
  */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditRow[]> {
   const text = `select l.id, l.time, l.event, l.description, l.actor, l.remote_ip, l.user_agent, l.targets, l.correlation_id,

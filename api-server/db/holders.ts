@@ -41,7 +41,7 @@ export async function deleteSomeHoldings(
   { workspaceId, kind, id, max }: Held & { readonly max: number },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
-  // The statement joins by ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
+  // Selects by ctid, which does not change for these rows, to keep the planner from choosing a nested loop over all links.
   const text = `delete from ${table} link
                  where link.ctid = any (array(select held.ctid
                                                 from ${table} held

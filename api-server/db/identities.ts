@@ -71,8 +71,8 @@ export async function countIdentities(db: Queryable, workspaceId: string): Promi
 }
 
 /**
- * Returns identities whose id or external id contains `search`, ignoring case. The statement is not prepared, so that Postgres plans it
- * for each text: trigrams find a rare text, and a scan of the ids finds a common one.
+ * Returns identities whose id or external id contains `search`, ignoring case. The statement is not prepared, so that Postgres plans it for
+ * each search text: the trigram index suits a rare one, a scan in id order a common one.
  */
 export async function searchIdentityIds(
   db: Queryable,
@@ -90,8 +90,8 @@ export async function searchIdentityIds(
 }
 
 /**
- * Returns the live identities with the given ids, in the order of the ids. Returns at least the first one, and as many as fit into
- * `bytesMax` with their limits.
+ * Returns the live identities with the given ids, in the order of the ids. Returns the first one, and as many more as fit into `bytesMax`
+ * together with their limits.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,
@@ -156,8 +156,8 @@ export async function updateIdentity(
 }
 
 /**
- * Marks the identity as deleted. Keys may still refer to it, and are then treated as keys without an identity. Its limits are separate
- * rows.
+ * Marks the identity as deleted. Keys that still refer to it are treated as keys without an identity. Its limits are separate rows, which
+ * remain.
  */
 export async function deleteIdentity(
   tx: Queryable,

@@ -8,7 +8,10 @@ export interface IdentityUsage {
   readonly keys: number;
 }
 
-/** Returns the usage of an identity that the caller has already read. If the identity has been deleted in the meantime, it has no keys. */
+/**
+ * Returns the usage of an identity that the caller has already read. If the identity has been deleted in the meantime, the number of keys
+ * is 0.
+ */
 export async function findIdentityUsage(
   db: Queryable,
   { workspaceId, identityId }: { workspaceId: string; identityId: string },

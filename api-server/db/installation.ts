@@ -35,7 +35,10 @@ export interface RelayHolder {
   readonly host: string | null;
 }
 
-/** Returns the process that holds the relay's lock; `undefined` if no process holds it, or the database user may not see the holder. */
+/**
+ * Returns the process that holds the relay's lock; `undefined` if no process holds it or the database user lacks permission to see the
+ * holder.
+ */
 export async function findRelayHolder(db: Queryable): Promise<RelayHolder | undefined> {
   const text = `select (extract(epoch from a.backend_start) * 1000)::float8 as since, host(a.client_addr) as host
                   from pg_locks l
@@ -48,8 +51,8 @@ export async function findRelayHolder(db: Queryable): Promise<RelayHolder | unde
 }
 
 /**
- * Returns the number of connections with this application name, which is the number of api-servers: each one has a single connection for
- * health checks.
+ * Returns the number of connections with this application name. It equals the number of api-servers, because each has exactly one
+ * connection for health checks.
  */
 export async function countConnectionsNamed(db: Queryable, applicationName: string): Promise<number> {
   const text = `select count(*)::int as connections from pg_stat_activity a
@@ -72,7 +75,7 @@ export async function countSecretsByEncryptionKey(db: Queryable): Promise<{ id: 
   return rows;
 }
 
-/** Returns policies of all workspaces, at most `max`, so that the caller can look up their sidecars. */
+/** Returns at most `max` policies of all workspaces. The caller uses them to look up sidecars. */
 export async function listEveryPolicyRef(
   db: Queryable,
   { max }: { max: number },

@@ -23,14 +23,14 @@ export interface NewKey {
   readonly expiresAt: number | null;
   readonly manager: string | null;
   readonly createdAt: number;
-  /** Credits of the key; `undefined` if unlimited. Refills that are due up to `lastRefillOn` (YYYY-MM-DD) are skipped. */
+  /** Credits of the key; `undefined` if unlimited. Refills due on or before `lastRefillOn` (YYYY-MM-DD) count as done. */
   readonly credits:
     | {
         granted: number;
         refillAmount: number | null;
         refillDay: number | null;
         lastRefillOn: string;
-        /** Time of the last refill, Unix ms; `null` if the key has no refill. */
+        /** Time of the last refill, Unix ms; `null` if the key is not refilled. */
         lastRefillAt: number | null;
       }
     | undefined;

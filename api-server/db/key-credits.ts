@@ -28,8 +28,8 @@ export async function listKeyCredits(
 }
 
 /**
- * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude each other. An unlimited key has no row.
- * Rows are locked in id order, to avoid deadlock.
+ * Returns the credits of keys and locks them, so that a change and the loading of a Redis counter exclude each other. Unlimited keys have
+ * no row. Rows are locked in id order, to avoid deadlock.
  */
 export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
   const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day
@@ -54,7 +54,7 @@ export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Pro
   await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
 }
 
-/** Returns those of the given keys that exist and are not deleted. */
+/** Returns the ids of the given keys that exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -71,7 +71,8 @@ export interface NewKeyCredits extends KeyRef {
 }
 
 /**
- * Sets the credits of keys. Each key gets a new `rev`, and its spent credits start at 0. A newly set refill starts with the next due date.
+ * Sets the credits of keys. Each key gets a new `rev`, and its spent credits start at 0. The first refill of a new schedule is on its next
+ * due date after `today`.
  */
 export async function putKeyCredits(
   tx: Queryable,
@@ -112,8 +113,8 @@ const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
 ];
 
 /**
- * Stores the spent credits of the Redis counters where they exceed the stored value and the grant is unchanged. Rows are locked in id
- * order, to avoid deadlock.
+ * Stores the spent credits that the Redis counters report, unless the stored number is higher or the grant has changed. Rows are locked in
+ * id order, to avoid deadlock.
  */
 export async function raiseSpent(
   db: Queryable,
@@ -152,8 +153,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Returns the keys that have a refill and were last refilled before `today`, so that the next refill may be due; deleted keys are omitted.
- * The keys are sorted by the date of the last refill and by id, as in an index; `after` is the last key of the previous call.
+ * Returns live keys that have a refill and were last refilled before `today`, so their next refill might be due. The keys are sorted by the
+ * date of the last refill and then by id, which matches an index. `after` is the last key of the previous call.
  */
 export async function listRefillCandidates(
   db: Queryable,
@@ -173,7 +174,7 @@ export async function listRefillCandidates(
   return rows;
 }
 
-/** Returns the last refills of keys, and locks their credits in id order; a key without a refill has no row. */
+/** Returns the date of each key's last refill, and locks the credits of the keys in id order. Keys without a refill have no row. */
 export async function lockRefills(
   tx: Queryable,
   keys: readonly KeyRef[],
@@ -198,7 +199,7 @@ export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyR
   return rows[0]?.last_refill_on;
 }
 
-/** Records that the keys were refilled, or checked, on a date; never moves the recorded date back. */
+/** Records the date on which the keys were refilled, or checked without a refill being due. Never moves the recorded date back. */
 export async function setLastRefill(
   tx: Queryable,
   { keyIds, today }: { keyIds: readonly string[]; today: string },

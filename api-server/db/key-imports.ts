@@ -33,8 +33,8 @@ export async function listIdentityIdsByExternalId(
 }
 
 /**
- * Inserts identities; skips those with the external id of a live identity. Returns the inserted identities. Inserts in the given order, so
- * that two callers with the same ids wait for each other and do not deadlock.
+ * Inserts identities, except those whose external id a live identity already has. Returns the inserted identities. Inserts in the given
+ * order: callers that pass the same ids in the same order cannot deadlock.
  */
 export async function insertIdentities(
   tx: Queryable,
@@ -62,9 +62,7 @@ export async function insertIdentities(
   return rows;
 }
 
-/**
- * Inserts roles in the order of their names, to avoid deadlock. Skips roles whose name exists, ignoring case. Returns the new roles.
- */
+/** Inserts roles in the order of their names, to avoid deadlock. Skips roles whose names exist, ignoring case. Returns the new roles. */
 export async function insertRolesForNames(
   tx: Queryable,
   {
@@ -103,8 +101,8 @@ export interface ImportedKey {
 }
 
 /**
- * Inserts keys with all their parts; skips those with an existing hash. Inserts in hash order, so that two imports of the same keys wait
- * for each other and do not deadlock.
+ * Inserts keys with all their parts, except those whose hash exists. Inserts in hash order, so that two imports of the same keys do not
+ * deadlock.
  * @returns the ids of the inserted keys.
  */
 export async function insertImportedKeys(
@@ -121,7 +119,7 @@ export async function insertImportedKeys(
     apiId: string;
     migrationId: string;
     createdAt: number;
-    /** Current date, YYYY-MM-DD. A refill that is due today waits for the next due date. */
+    /** Current date, YYYY-MM-DD. A refill due today is skipped; the first one is on the next due date. */
     today: string;
     keys: readonly ImportedKey[];
   },

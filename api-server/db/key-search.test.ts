@@ -108,7 +108,7 @@ describe("is answered by an index:", () => {
   );
 });
 
-test("key search continues by the index among keys that expire together", async () =>
+test("key search uses the index to continue among keys with the same expiry time", async () =>
   expect(await indexesOf({ expiresBefore: 3_000_001 }, { atMs: 3_000_000, keyId: "key_8" })).toEqual([
     "keys_by_expiry",
   ]));
@@ -199,7 +199,7 @@ describe("finds", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("key search returns keys that expire soon by expiry and id, without duplicates or gaps among ties", async () => {
+  test("key search sorts keys that expire soon by expiry and id, without duplicates or gaps among equal expiry times", async () => {
     await db.query("update keys set expires_at = 2000000 + created_at % 3 where api_id = 'api_small'");
     const filter = search({ apiIds: ["api_small"], expiresBefore: 2_000_002 });
     const { rows } = await db.query(

@@ -1,11 +1,11 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { beginningWith, containing } from "./pages.ts";
 
-/* Searches live keys, newest first; those that expire soon, in the order of their expiry. */
+/* Searches live keys. They are sorted newest first, or by expiry in a search for keys that expire soon. */
 
 /** Position in the sorted keys: the last key of the previous page. */
 export interface KeyPosition {
-  /** Time by which the keys are sorted: the expiry if the filter has `expiresBefore`, otherwise the creation. */
+  /** Time by which the keys are sorted, Unix ms: the expiry if the filter has `expiresBefore`, otherwise the creation time. */
   readonly atMs: number;
   readonly keyId: string;
 }
@@ -17,7 +17,7 @@ export interface KeyFilter {
   readonly apiIds: "all" | readonly string[];
   readonly keyId?: string | undefined;
   readonly hash?: string | undefined;
-  /** Substring of the name for one API, a prefix for several. Case-insensitive. */
+  /** Substring of the key's name in a search of one API; prefix of the name in a search of several. Case-insensitive. */
   readonly name?: string | undefined;
   /** Prefix of the key's `start`. */
   readonly start?: string | undefined;
@@ -25,7 +25,7 @@ export interface KeyFilter {
   readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
   readonly enabled?: boolean | undefined;
   readonly expired?: boolean | undefined;
-  /** Only enabled keys that have not expired and expire before this time, Unix ms, the next to expire first. */
+  /** Selects enabled, unexpired keys that expire before this time (Unix ms), and sorts them by expiry, earliest first. */
   readonly expiresBefore?: number | undefined;
   readonly limited?: boolean | undefined;
   readonly managed?: boolean | undefined;
@@ -48,13 +48,13 @@ export interface FoundKeyRow {
   readonly manager: string | null;
   /** External id of the key's live identity, or the owner that v1 stored. */
   readonly external_id: string | null;
-  /** Stored remaining credits, from which credits spent in the last second may not have been subtracted; `null` if unlimited. */
+  /** Stored remaining credits, which may still include credits spent in the last second; `null` if unlimited. */
   readonly remaining: number | null;
 }
 
 /**
- * Maximum number of holders for which the search starts with the list of holders. If a permission has more holders, many keys match, so the
- * search checks the keys one at a time, newest first.
+ * Maximum number of holders of a permission for which the search starts from the list of holders. With more holders, many keys match, so
+ * checking the keys one at a time, newest first, fills a page quickly.
  */
 const HOLDERS_MAX = 5_000;
 
@@ -116,7 +116,7 @@ function conditionsOf(
 ): { readonly conditions: readonly string[]; readonly values: unknown[] } {
   const values: unknown[] = [filter.workspaceId];
   const conditions = ["k.deleted_at is null"];
-  /** Adds a value, and returns the placeholder of its parameter. */
+  /** Adds a parameter value and returns its placeholder. */
   const at = (value: unknown): string => `$${values.push(value)}`;
 
   const { apiIds } = filter;

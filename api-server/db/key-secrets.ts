@@ -3,7 +3,7 @@ import type { KeyRef } from "./keys.ts";
 
 /* Encrypted strings of recoverable keys. Deleting a key's row also deletes its encrypted string. */
 
-/** Encrypted form of a string (key-vault.ts). */
+/** Encrypted form of a key's string (see key-vault.ts). */
 export interface Sealed {
   readonly encryptionKeyId: string;
   readonly nonce: Uint8Array;
@@ -50,7 +50,7 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Returns key secrets of all workspaces that were encrypted with other encryption keys, in the order of key ids after `after`. */
+/** Returns key secrets of all workspaces that were not encrypted with the given encryption key, sorted by key id, starting after `after`. */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },
@@ -69,8 +69,7 @@ export async function listKeySecretsOfOthers(
 }
 
 /**
- * Replaces an encrypted string. Returns false, and writes nothing, if the row has changed since it was read, because the string was
- * replaced or the key deleted.
+ * Replaces an encrypted string. Returns false, and writes nothing, if the string was replaced or the key deleted since the row was read.
  */
 export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed: Sealed): Promise<boolean> {
   const text = `update key_secrets
@@ -86,7 +85,7 @@ export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed:
 
 /**
  * Returns the number of strings that each encryption key has encrypted, over all workspaces, including those of queued keys
- * (queued-keys.ts). An encryption key without strings may be removed from the configuration.
+ * (queued-keys.ts). An encryption key without strings can safely be removed from the configuration.
  */
 export async function countKeySecrets(
   db: Queryable,

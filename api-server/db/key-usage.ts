@@ -1,9 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/**
- * Sets the time at which a refill changed the keys, Unix ms, and leaves their managers unchanged. The rows are locked in id order until the
- * transaction ends.
- */
+/** Records the time at which a refill changed the keys, Unix ms. Locks the rows in id order until the transaction ends. */
 export async function noteRefill(
   tx: Queryable,
   { keys, refilledAt }: { keys: ReadonlyArray<{ workspaceId: string; keyId: string }>; refilledAt: number },

@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { ApiRef } from "./apis.ts";
 
-/* Statements about all keys of an API. An API can have a million keys, so each call handles one batch. */
+/* Statements on all keys of an API. An API can have a million keys, so each call handles one batch. */
 
 /** Details of a deleted key. */
 export interface DeletedKeyRow {
@@ -83,7 +83,7 @@ export async function deleteSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "delete-some-keys", text, values })).rows;
 }
 
-/** Removes at most `max` unmanaged, unlimited keys of an API with all their parts, and returns them. */
+/** Deletes the rows of at most `max` unmanaged, unlimited keys of an API, with all parts of the keys. Returns the keys. */
 export async function purgeSomeKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },
@@ -96,7 +96,7 @@ export async function purgeSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "purge-some-keys", text, values: [workspaceId, apiId, max] })).rows;
 }
 
-/** Removes at most `max` keys of an API that were already marked as deleted, and returns their number. */
+/** Deletes the rows of at most `max` keys of an API that are already marked as deleted. Returns their number. */
 export async function purgeSomeDeletedKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },

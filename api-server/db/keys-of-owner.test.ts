@@ -112,7 +112,7 @@ describe("the keys of an owner", () => {
   const ask = (asked: object) =>
     listKeyIdsOfOwner(t.deps.db, { workspaceId: t.workspace.id, cursor: "", rowsMax: 100, ownerId: "own", ...asked });
 
-  test("keys of an owner include keys of its identity once, ordered by id", async () => {
+  test("keys of an owner include each key of its identity only once, ordered by id", async () => {
     const { apiId: other } = await t.data("apis.createApi", { name: "other" });
     const named = await aKey({ ownerId: "own" });
     const linked = await aKey({}, { externalId: "own" });

@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Statements about all keys of an owner. An owner can have very many keys, so each call handles one batch. */
+/* Statements on all keys of an owner. An owner can have very many keys, so each call handles one batch. */
 
 export interface OwnerRef {
   readonly workspaceId: string;
@@ -28,14 +28,14 @@ const OWNED = `select t.id, t.api_id, t.enabled, t.manager
 /** Keys of an owner in one API. */
 export interface OwnedKeysRow {
   readonly api_id: string;
-  /** Number of unmanaged keys that differ from the desired state. */
+  /** Number of unmanaged keys that are not yet in the desired state, enabled or disabled. */
   readonly to_change: number;
-  /** Number of unmanaged keys that are in the desired state already. */
+  /** Number of unmanaged keys that are already in the desired state. */
   readonly unchanged: number;
   readonly managed: number;
 }
 
-/** Returns the numbers of an owner's keys per API, sorted by API id. */
+/** Counts an owner's keys per API. Sorted by API id. */
 export async function countKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, enabled }: OwnerRef & { readonly enabled: boolean },
@@ -52,7 +52,7 @@ export async function countKeysOfOwner(
   return (await db.query<OwnedKeysRow>({ text, values })).rows;
 }
 
-/** Returns some live keys of an owner that a manifest manages, sorted by id. */
+/** Returns some of an owner's live keys that are managed by a manifest, sorted by id. */
 export async function listManagedKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, rowsMax }: OwnerRef & { readonly rowsMax: number },
@@ -68,7 +68,7 @@ export async function listManagedKeysOfOwner(
 }
 
 /**
- * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, only in the given APIs. Returns the
+ * Enables or disables at most `max` unmanaged keys of an owner in the given APIs, skipping keys that are already in that state. Returns the
  * changed keys. Rows are locked in id order, so that two concurrent calls do not deadlock.
  */
 export async function enableSomeKeysOfOwner(
@@ -87,8 +87,8 @@ export async function enableSomeKeysOfOwner(
     readonly max: number;
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
-  // The limit applies before the rows are locked, because a union cannot be locked. Rows that another call has changed in the meantime are
-  // filtered out afterwards.
+  // The limit applies before the rows are locked, because Postgres cannot lock the rows of a union. Rows that another call has changed in
+  // the meantime are filtered out after locking.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id
                                              from owned o

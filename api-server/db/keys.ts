@@ -28,10 +28,10 @@ export interface KeyRow {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
-  /** Owner that v1 stored. It is kept when the identity is deleted. */
+  /** Owner id that v1 stored. It remains when the identity is deleted. */
   readonly owner_id: string | null;
   readonly environment: string | null;
-  /** Time of the last refill; `null` if the key was never refilled, or not since this column was added. */
+  /** Time of the last refill; `null` if the key has not been refilled since this column was added. */
   readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
@@ -41,7 +41,7 @@ export interface KeyRow {
   /** External id of the identity; `null` if there is none or it is deleted. */
   readonly external_id: string | null;
   readonly identity_meta: Json | null;
-  /** Remaining credits; `null` if unlimited. The exact number may be smaller, because spending is written later. */
+  /** Remaining credits; `null` if unlimited. The actual number may be smaller, because spending is written with a delay. */
   readonly remaining: number | null;
   readonly refill_amount: number | null;
   readonly refill_day: number | null;
@@ -77,7 +77,7 @@ export async function findKeyByHash(
   return rows[0];
 }
 
-/** Returns the workspace of a live key, given only the key's hash. The workspace is not deleted, but may be disabled. */
+/** Returns the workspace of a live key, given only the key's hash. Finds disabled workspaces, but not deleted ones. */
 export async function findKeyHome(
   db: Queryable,
   { hash }: { hash: string },
@@ -108,7 +108,7 @@ export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Pr
 export interface KeyPage {
   readonly workspaceId: string;
   readonly apiId: string;
-  /** First id of the page, or a lower bound of that id. The empty string precedes every id. */
+  /** Lower bound (inclusive) for the ids of the page. The empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
@@ -130,8 +130,8 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
 }
 
 /**
- * Returns the ids of an identity's live keys in an API. A separate statement is used, because it finds the few keys of an identity among a
- * million keys of the API by an index.
+ * Returns the ids of an identity's live keys in an API. This is a separate statement so that it can use the index by identity, which finds
+ * a few keys among a million keys of the API.
  */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
@@ -186,7 +186,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the distinct live APIs of the given keys, in no order. */
+/** Returns the distinct live APIs of the given keys, in no particular order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -207,8 +207,8 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns the live keys with the given ids, in the order of the ids. Returns at least the first key, and as many as fit into `bytesMax`
- * with their permissions, roles and limits. `place` is the position of a key in the request, starting at 1.
+ * Returns the live keys with the given ids, in the order of the ids. Returns the first key, and as many more as fit into `bytesMax`
+ * together with their permissions, roles and limits. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
@@ -239,10 +239,10 @@ export async function listKeysThatFit(
   return rows;
 }
 
-/** Parts of a key that can be numerous. */
+/** Parts of which a key can have many. */
 export interface KeyPartsRow {
   readonly key_id: string;
-  /** Slugs of permissions held directly and through roles, distinct, in no order. */
+  /** Distinct slugs of the permissions held directly and through roles, in no particular order. */
   readonly permissions: string[];
   readonly roles: string[];
   readonly ratelimits: RatelimitRow[];

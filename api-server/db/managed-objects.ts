@@ -1,14 +1,14 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
- * Kinds of objects that a manifest can manage. Each kind has one statement that reads an object's manager, and one that finds the object of
- * a manager. These statements read only live objects.
+ * Kinds of objects that a manifest can manage. Each kind has one statement that reads an object's manager, and one that finds a manager's
+ * object. Both read only live objects.
  */
 
 export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
 export type ManagedKind = (typeof MANAGED_KINDS)[number];
 
-/** Kinds with at most one object per manager. `key` is missing, because a manager may have one key per name. */
+/** Kinds with at most one object per manager. `key` is missing, because a manager can have several keys, one per name. */
 export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {
@@ -20,7 +20,7 @@ interface ManagerRow {
   readonly manager: string | null;
 }
 
-/** Row with the manager of an object, by kind. */
+/** Row that contains an object's manager, by kind. */
 export interface ManagerRows {
   readonly api: ManagerRow;
   readonly role: ManagerRow;
@@ -71,7 +71,7 @@ interface IdRow {
   readonly id: string;
 }
 
-/** Row of a manager's object, by kind. */
+/** Row of the object that a manager owns, by kind. */
 export interface OwnRows {
   readonly api: IdRow;
   readonly role: IdRow;

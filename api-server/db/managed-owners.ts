@@ -1,9 +1,9 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { MANAGED_KINDS, type ManagedKind, type ObjectRef } from "./managed-objects.ts";
 
-/* Lists managed objects for administrators, over all kinds, by a prefix of the managers' names. */
+/* Lists managed objects of all kinds for administrators, by a prefix of the managers' names. */
 
-/** A live object that a manifest manages, or that it orphaned. */
+/** A live object that a manifest manages or has orphaned. */
 export interface OwnedRow {
   readonly kind: ManagedKind;
   readonly id: string;
@@ -17,7 +17,7 @@ export interface OwnedRow {
 
 export interface OwnedBy {
   readonly workspaceId: string;
-  /** Name of a manager, or a prefix of such a name: the parts before a slash. The empty string matches every manager. */
+  /** Name of a manager, or the parts of such a name before a slash. The empty string matches every manager. */
   readonly manager: string;
 }
 
@@ -29,7 +29,7 @@ const SELECT_OF: Readonly<Record<ManagedKind, string>> = {
                 from ratelimit_namespaces n where n.workspace_id = $1 and n.deleted_at is null`,
   override: `select 'override', o.id, o.identifier, o.manager
                from ratelimit_overrides o where o.workspace_id = $1 and o.deleted_at is null`,
-  // The list contains no orphaned keys, because they are treated like any other keys.
+  // The list omits orphaned keys, because an orphaned key is like any key that was never managed.
   key: `select 'key', k.id, k.name, k.manager
           from keys k where k.workspace_id = $1 and k.manager is not null and k.deleted_at is null`,
   policy: "select 'policy', c.id, c.name, c.manager from policies c where c.workspace_id = $1 and c.deleted_at is null",

@@ -57,7 +57,7 @@ async function waitingMigration(db: pg.Client): Promise<number> {
   return waitFor("the migration to wait", async () => (await db.query<{ pid: number }>(text)).rows[0]?.pid);
 }
 
-test("later migration changes tables of the initial schema that contain rows", async () => {
+test("later migrations can change non-empty tables of the initial schema", async () => {
   const { url, db } = await openDatabase();
   const folder = await folderOf({
     "9001-regions.sql": `alter table keys add column region text not null default 'eu';

@@ -22,7 +22,7 @@ async function versionsOf(url: string): Promise<number[]> {
   }
 }
 
-test("empty database gets every migration once despite concurrent starts", async () => {
+test("concurrent starts on an empty database apply every migration exactly once", async () => {
   const database = await createEmptyDatabase();
   await Promise.all([migrate(database.url), migrate(database.url), migrate(database.url)]);
   await migrate(database.url);
@@ -31,7 +31,7 @@ test("empty database gets every migration once despite concurrent starts", async
   await database.drop();
 });
 
-test("migration reports each step in order before it runs, and reports nothing if no step is required", async () => {
+test("migrate reports each migration in order before applying it, and reports nothing if none is pending", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const told: { fileName: string; done: number; total: number }[] = [];
@@ -80,7 +80,7 @@ test("migration leaves the schema of a newer version unchanged", async () => {
   await database.drop();
 });
 
-test("lost connection fails the migration without further effects", async () => {
+test("losing the connection makes the migration fail without partial changes", async () => {
   const database = await createEmptyDatabase();
   const line = await openLine(database.url);
   const holder = new pg.Client({ connectionString: database.url });

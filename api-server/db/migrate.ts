@@ -8,19 +8,22 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
  * Migrates the database while other replicas serve from it.
  *
  * A statement that waits for a lock blocks all later ones: `alter table keys` behind a one-hour report would stop every verification for
- * that hour. So a migration tries to get its locks in short attempts, with pauses for the traffic in between. Indexes on existing tables
- * are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
+ * that hour. A migration therefore tries to acquire its locks in short attempts, and lets traffic continue in between. Indexes on existing
+ * tables are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
  */
 
 /** Advisory lock, distinct from all others. It makes replicas that start concurrently migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** Connect timeout, without which a connection attempt to an unreachable host would never fail. */
+/** Connect timeout. Without it, an attempt to connect to an unreachable host would never fail. */
 const CONNECT_MS_MAX = 5_000;
-/** Interval of the checks whether another process has finished migrating. */
+/** Interval at which to check whether another process has finished migrating. */
 const TURN_POLL_MS = 200;
 const LOCK_TRY_MS = 500;
-/** Lock timeout of a long attempt. It exceeds Postgres's `deadlock_timeout` (1 s), after which Postgres cancels a blocking autovacuum. */
+/**
+ * Lock timeout of a long attempt. It exceeds Postgres's `deadlock_timeout` (1 s), after which Postgres cancels an autovacuum that blocks
+ * the lock.
+ */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
 const PAUSE_MS = 2_000;
@@ -34,23 +37,23 @@ export interface MigrateOptions {
   readonly folder?: string;
   /** Maximum time to acquire the locks of one migration, ms. Default: 10 minutes. */
   readonly lockWaitMsMax?: number;
-  /** Called after each attempt that did not acquire its locks. */
+  /** Called after each attempt that failed to acquire its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
   /** Called before each migration: `done` is the number of migrations that this run has applied, `total` the number that it applies. */
   readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }
 
 /**
- * Applies pending numbered migrations in order, and records each: a plain file in one transaction together with its record, a
- * `….concurrently.sql` statement by statement, skipping those that an interrupted run has completed. Several processes may call it
- * concurrently. Throws the error of a migration, including a failure to get its locks within `lockWaitMsMax`.
+ * Applies pending numbered migrations in order, and records each one. A plain file and its record are one transaction. A file
+ * `….concurrently.sql` runs statement by statement, and statements that an interrupted run has completed are skipped. Several processes can
+ * call this concurrently. Throws if a migration fails or cannot acquire its locks within `lockWaitMsMax`.
  */
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   await withClient(databaseUrl, async (client) => {
     // If no migrations are pending, returns before the first statement that requires the privilege to create tables.
     if ((await findPending(client, migrations)).length === 0) return;
-    // Disables timeouts, because the database's timeouts may be shorter than the time to create an index.
+    // Disables timeouts, because creating an index may take longer than the database's default timeouts allow.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -87,8 +90,7 @@ async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) =>
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS_MAX,
   });
-  // Without this listener, a lost connection would end the process. The loss is reported anyway, because the current or next statement
-  // fails.
+  // Without this listener, a lost connection would end the process. The loss is still noticed, because the current or next statement fails.
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -108,8 +110,9 @@ async function findPending(client: pg.Client, migrations: readonly Migration[]):
 }
 
 /**
- * Waits for the migration lock. The lock belongs to the session, so it spans several transactions, and ends with the connection at the
- * latest. The lock is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
+ * Waits for the migration lock. The lock belongs to the session, so it spans several transactions, and is released when the connection
+ * closes, if not before. The lock is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for
+ * snapshots.
  */
 async function untilOurTurn(client: pg.Client): Promise<void> {
   for (;;) {
@@ -171,8 +174,8 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
 }
 
 /**
- * Creates or drops an index. Reads and writes of the table continue, so the statement may wait for long transactions without a limit. It
- * replaces the invalid index of an interrupted run: no query uses such an index, but every write still maintains it.
+ * Creates or drops an index. The statement can wait for long transactions indefinitely, because reads and writes of the table continue
+ * meanwhile. Replaces an invalid index that an interrupted run left: no query uses such an index, but every write still maintains it.
  */
 async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
   const found = await findIndex(client, index);

@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /* Statements for the first verification of a key that was imported with a foreign hash. */
 
-/** A key that is verified with a migration: stored under its own hash, or still under the imported one. */
+/** A key of a migration that is being verified, stored either under its own hash or still under the imported one. */
 export interface MigratedKeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -11,8 +11,8 @@ export interface MigratedKeyRow {
 }
 
 /**
- * Returns a live key of a live API in this workspace. One statement reads it, so that a concurrent rewrite is visible completely or not at
- * all.
+ * Returns a live key of a live API in this workspace. Uses a single statement, so that a concurrent rewrite is visible either completely or
+ * not at all.
  */
 export async function findMigratedKey(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Stores a key under its own hash, unless it has this hash already. Throws a violation of `keys_hash_key` if another key has the hash. */
+/** Stores a key under its own hash, unless that has already been done. Throws a violation of `keys_hash_key` if another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

@@ -15,7 +15,7 @@ export interface Migration {
   readonly indexSteps: readonly IndexStep[] | undefined;
 }
 
-/** Creates or drops one index while its table is read and written. */
+/** Statement that creates or drops one index while its table is read and written. */
 export interface IndexStep {
   readonly kind: "create" | "drop";
   readonly index: string;
@@ -23,8 +23,8 @@ export interface IndexStep {
 }
 
 /**
- * Returns the migrations of a folder (default: this release's own), oldest first. Throws if two have the same number, a file has no valid
- * name, or a `….concurrently.sql` contains anything except creating and dropping indexes.
+ * Returns the migrations of a folder (default: this release's own), oldest first. Throws if two have the same number, a file name is
+ * invalid, or a `….concurrently.sql` does anything other than create and drop indexes.
  */
 export async function listMigrations(folder = FOLDER): Promise<Migration[]> {
   const fileNames = (await readdir(folder)).filter((fileName) => fileName.endsWith(".sql")).sort();
@@ -47,8 +47,8 @@ const CREATE = /^create (?:unique )?index concurrently ([a-z_][a-z0-9_]*) on /;
 const DROP = /^drop index concurrently (?:if exists )?([a-z_][a-z0-9_]*)$/;
 
 /**
- * Returns the statements of a file, which may only create or drop indexes: for these, the catalog shows whether they have completed, so
- * that an interrupted file can be continued. `if not exists` is rejected, because it skips the invalid index of an interrupted statement.
+ * Returns the statements of a file. They must all create or drop indexes: for these, the catalog shows whether they have completed, so an
+ * interrupted file can be resumed. `if not exists` is rejected, because it skips the invalid index of an interrupted statement.
  */
 function readIndexSteps(fileName: string, sql: string): IndexStep[] {
   const texts = sql

@@ -71,11 +71,11 @@ async function watched(database: Promise<TestDatabase>): Promise<TestDatabase> {
   return made;
 }
 
-test("no migration of this version blocks traffic of an existing table", async () => {
+test("no migration of this version blocks traffic to an existing table", async () => {
   expect(await problemsOf(await watched(createEmptyDatabase()))).toEqual([]);
 });
 
-test("blocking migration is detected wherever its statement is", async () => {
+test("blocking statement is detected anywhere in a migration", async () => {
   const folder = await mkdtemp(join(tmpdir(), "postern-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const files: Record<string, string> = {

@@ -11,7 +11,7 @@ export interface ListedNamespaceRow extends NamespaceRow {
   readonly overrides: number;
 }
 
-/** Returns live namespaces, sorted by name. The statement is not prepared, so that Postgres plans each search by its text. */
+/** Returns live namespaces, sorted by name. The statement is not prepared, so that Postgres plans it for each search text. */
 export async function listNamespacesByName(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,

@@ -27,7 +27,7 @@ export async function findNamespace(
   return rows[0];
 }
 
-/** Returns those of the given ids that belong to live namespaces of the workspace, in no order. */
+/** Returns the given ids that belong to live namespaces of the workspace, in no particular order. */
 export async function listNamespaceIds(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -131,8 +131,8 @@ export async function findNamespaceEver(
 }
 
 /**
- * Like `findNamespaceEver`, but for several limit calls. Returns one row for each namespace that was found, with its id or name as in the
- * request.
+ * Like `findNamespaceEver`, but for several limit calls. Returns one row for each namespace that was found; `asked` is the id or name from
+ * the request.
  */
 export async function listNamespacesEver(
   db: Queryable,
@@ -156,7 +156,7 @@ export async function listNamespacesEver(
 }
 
 /**
- * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts the same namespace.
+ * Inserts a namespace unless a live one has the same name or manager. Waits for a concurrent transaction that inserts the same namespace.
  * @returns false if nothing was inserted.
  */
 export async function insertNamespace(
@@ -184,7 +184,7 @@ export async function updateNamespaceManager(
   await tx.query({ name: "update-namespace-manager", text, values: [workspaceId, id, manager] });
 }
 
-/** Marks the namespace as deleted; `deleteOverridesOfNamespace` marks its overrides. */
+/** Marks the namespace as deleted. To mark its overrides, call `deleteOverridesOfNamespace`. */
 export async function deleteNamespace(
   tx: Queryable,
   { workspaceId, id, deletedAt }: { workspaceId: string; id: string; deletedAt: number },

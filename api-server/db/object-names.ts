@@ -1,8 +1,8 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
- * Display names of objects by id, in bulk. The names of deleted objects are available as long as their rows exist, because usage outlives
- * the objects. `within`: ids of the APIs or namespaces that may be shown; `null` for all.
+ * Returns display names of objects by id, in bulk. Includes deleted objects as long as their rows exist, because usage data outlives the
+ * objects. `within`: ids of the APIs or namespaces that the caller may see; `null` for all.
  */
 
 interface Named {

@@ -4,14 +4,14 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 export interface Fence {
   readonly workspaceId: string;
-  /** First part of the managers. */
+  /** Name of the cluster: the first part of its managers' names. */
   readonly cluster: string;
   readonly fence: number;
 }
 
 /**
  * Returns the stored fencing number and locks it against an increase until the transaction ends. Returns `undefined`, and locks nothing, if
- * it is lower than `fence` or does not exist.
+ * the stored number is lower than `fence` or does not exist.
  */
 export async function shareLockFence(
   tx: Queryable,
@@ -27,8 +27,8 @@ export async function shareLockFence(
 }
 
 /**
- * Raises the stored fencing number to `fence`, unless it is higher, and returns it. Waits for transactions that have locked the number, and
- * locks it until the transaction ends.
+ * Raises the stored fencing number to `fence` if it is lower, and returns the stored number. Waits for transactions that have locked the
+ * number, and locks it until the transaction ends.
  */
 export async function raiseFence(tx: Queryable, { workspaceId, cluster, fence }: Fence): Promise<number> {
   const text = `insert into operator_fences (workspace_id, cluster, fence)

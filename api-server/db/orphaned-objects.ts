@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { ClaimedKind, ManagedKind, ManagerRef, ObjectRef } from "./managed-objects.ts";
 
-/* Last managers of orphaned objects. The object itself decides whether a row is valid: the object must be live and have no manager. */
+/* Last managers of orphaned objects. A row is valid only while the object is live and has no manager. */
 
 interface OrphanRef extends ObjectRef {
   readonly kind: ManagedKind;

@@ -34,7 +34,7 @@ test("permission renamed in psql writes outbox entries for its roles and keys", 
   expect(marks.map(({ kind, id }) => `${kind} ${id}`).sort()).toEqual(["keyId key_direct", "role role_1"]);
 });
 
-test("recent changes return to the outbox once, however often Redis loses its data before they are relayed", async () => {
+test("recent changes are put back into the outbox only once, even if Redis loses its data again before they are relayed", async () => {
   await db.query(`
     delete from outbox;
     insert into recent_changes (workspace_id, kind, id, relayed_at)

@@ -3,7 +3,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
  * An outbox entry names a record that must be projected again. `keyId` identifies a key, because its hash may change before the record is
- * read. `everything` means that a table was truncated, in which case no entries for its rows exist.
+ * read. `everything` means that a table was truncated, which creates no entries for its rows.
  */
 export interface ReadEntry {
   readonly seq: number;
@@ -37,16 +37,16 @@ export async function listOutbox(db: Queryable, { max }: { max: number }): Promi
 }
 
 /**
- * Queue of the outbox: `bulk: false` selects the entries of small transactions and the first entries of large transactions; `bulk: true`
- * selects the rest. So a transaction that changes a million rows delays no other change.
+ * Queue of the outbox: `bulk: false` selects the entries of small transactions and the first entries of large ones; `bulk: true` selects
+ * the rest. With separate queues, a transaction that changes a million rows does not delay other changes.
  */
 export interface Lane {
   readonly bulk: boolean;
 }
 
 /**
- * Returns workspaces after `after` with entries in the queue, sorted by id. Takes one index lookup per workspace, regardless of its number
- * of entries.
+ * Returns workspaces after `after` with entries in the queue, sorted by id. Takes one index lookup per workspace, however many entries the
+ * workspace has.
  */
 export async function listWaitingWorkspaces(
   db: Queryable,
@@ -130,11 +130,11 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
 }
 
 /**
- * Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. Pending entries
- * are not added twice, so that the outbox does not grow with each restart of a Redis that crashes in a loop.
+ * Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. Entries that
+ * are already pending are not added again; otherwise the outbox would grow with each restart of a Redis that crashes in a loop.
  */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // Only the first entries of each workspace are urgent. All others are bulk, like the rest of a large transaction.
+  // Only the first entries of each workspace go into the urgent queue. The others are bulk, as in a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select workspace_id, kind, id
@@ -204,7 +204,8 @@ export async function nextProjectionVersion(db: Queryable): Promise<number> {
 }
 
 /**
- * Makes the next record version larger than `version`, because after a restore of Postgres its sequence is behind the versions in Redis.
+ * Makes the next record version larger than `version`. Required after a restore of Postgres, which leaves its sequence behind the versions
+ * in Redis.
  */
 export async function raiseProjectionVersion(db: Queryable, version: number): Promise<void> {
   const text = "select setval('projection_version', greatest($1::bigint, (select last_value from projection_version)))";

@@ -9,7 +9,7 @@ export interface OverrideRow {
   readonly manager: string | null;
 }
 
-/** Reference to an override by its exact identifier. Patterns are compared as plain text. */
+/** Reference to an override by its exact identifier. A pattern is compared as plain text here. */
 export interface OverrideRef {
   readonly workspaceId: string;
   readonly namespaceId: string;
@@ -65,7 +65,7 @@ export async function lockOverrideOfManager(
   return rows[0];
 }
 
-/** Returns all overrides of a namespace that have a pattern as their identifier. */
+/** Returns all overrides of a namespace whose identifier is a pattern. */
 export async function listOverridePatterns(
   db: Queryable,
   { workspaceId, namespaceId }: { workspaceId: string; namespaceId: string },
@@ -125,7 +125,7 @@ export interface OverrideValues {
 }
 
 /**
- * Inserts an override unless a live override of the namespace has the same identifier, or any live override has the same manager.
+ * Inserts an override unless a live override has the same identifier in the namespace, or the same manager in any namespace.
  * @returns false if nothing was inserted.
  */
 export async function insertOverride(

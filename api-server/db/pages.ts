@@ -1,24 +1,24 @@
 /** A page of a list for the dashboard, sorted by name. */
 export interface NamedPage {
   readonly workspaceId: string;
-  /** First name of the page, in any letter case if the list ignores case; the empty string precedes every name. */
+  /** Name at which the page starts. Its letter case does not matter if the list ignores case. The empty string precedes every name. */
   readonly cursor: string;
-  /** Substring of an id, a name or another text of a row; the empty string matches all rows. */
+  /** Substring of a row's id, name or other text column; the empty string matches all rows. */
   readonly search: string;
   readonly rowsMax: number;
 }
 
-/** A row that was requested by its id, in a request for several rows. */
+/** A row of the result of a request for several ids. */
 export interface Positioned {
   /** Position of the row's id in the request, starting at 1. */
   readonly place: number;
 }
 
 /**
- * Returns the start of a statement that reads as many rows as fit into a page. Its parameters: `$1` the workspace, `$2` the ids in page
- * order, `$3` the maximum total bytes. `bytesOfNext` selects the size of the row with the id `next.id`. The rest of the statement reads
- * `fitting f`: each id with its position from 1, and the bytes up to and including it; position 0 precedes the first. Rows are measured one
- * by one: after the first that does not fit, no further row is read.
+ * Returns the start of a statement that reads as many rows as fit into a page. Parameters: `$1` is the workspace, `$2` the ids in page
+ * order, `$3` the maximum total bytes. `bytesOfNext` is a select of the size of the row with the id `next.id`. The rest of the statement
+ * reads from `fitting f`, which has each id with its position, starting at 1, and the total bytes up to and including that row. A row with
+ * position 0 starts the recursion. Rows are measured one at a time, so none is read after the first that does not fit.
  */
 export const fitting = (bytesOfNext: string): string =>
   `with recursive fitting as (

@@ -3,14 +3,14 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import { containing } from "./pages.ts";
 import type { PersonRef, SessionRow } from "./sessions.ts";
 
-/* Sessions of the people who have a role in a workspace. A person without an open session is not stored. */
+/* People with a role in a workspace, and their sessions. A person is stored only as part of a session. */
 
 /** Selects the open sessions that give a role in a workspace. */
 export interface OpenSessions {
   readonly nowMs: number;
   /** Sessions that were last seen before this time have ended, Unix ms. */
   readonly seenSince: number;
-  /** Texts by which assignments name the workspace. */
+  /** Values that an assignment can use to name the workspace. */
   readonly places: readonly string[];
   /** Groups with a role in the workspace according to the roles file. */
   readonly groups: readonly string[];
@@ -36,7 +36,7 @@ export interface PersonRow extends PersonRef {
   readonly link_made_by: string | null;
   /** Groups of the person with a role in the workspace, sorted. */
   readonly groups: string[];
-  /** Roles in the workspace by links. */
+  /** Roles in the workspace that sign-in links gave to the person. */
   readonly roles: Assignment[];
   /** Number of open sessions. */
   readonly sessions: number;
@@ -101,7 +101,7 @@ export async function pagePeople(
   return (await db.query<PersonRow>({ text, values })).rows;
 }
 
-/** A session with the columns that administrators see, and never its token. */
+/** A session with the columns that administrators can see. The token is not among them. */
 export interface PersonSessionRow extends Omit<SessionRow, "ended_at"> {
   readonly link_made_by: string | null;
   readonly remote_ip: string | null;
@@ -136,7 +136,7 @@ export async function listSessionsOfPerson(
   return (await db.query<PersonSessionRow>({ text, values })).rows;
 }
 
-/** Like `listSessionsOfPerson`, but also locks the sessions; with `sessionId` only that one. */
+/** Like `listSessionsOfPerson`, but also locks the sessions. With `sessionId`, returns and locks only that session. */
 export async function lockSessionsOfPerson(
   tx: Queryable,
   of: OpenSessions & PersonRef & { readonly sessionId: string | null; readonly rowsMax: number },

@@ -8,12 +8,11 @@ import type { RoleRow } from "./roles.ts";
  *
  * If one role has a million keys, the Postgres planner expects a million keys for every role, and would scan all keys even for a role
  * without keys. The statements therefore compare the role id with `between ID and ID`: for a range, the planner uses the index of the role.
- * `offset 0` prevents the planner from joining all keys, of which only the first ones are counted.
+ * `offset 0` prevents the planner from joining all keys, although only the first ones are counted.
  */
 
 /**
- * Maximum up to which keys are counted. A role or permission may be held by a million keys, and larger numbers only mean "many" to a
- * reader.
+ * Number up to which keys are counted. A million keys may hold a role or permission, but to a reader, any larger number just means "many".
  */
 export const USES_COUNTED_MAX = 1000;
 
@@ -23,7 +22,7 @@ export interface UsedRoleRow extends RoleRow {
   readonly permissions: number;
 }
 
-/** Returns roles sorted by name, ignoring case. The statement is not prepared, so that Postgres plans each search by its text. */
+/** Returns roles sorted by name, ignoring case. The statement is not prepared, so that Postgres plans it for each search text. */
 export async function listUsedRoles(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,
@@ -51,11 +50,11 @@ export interface MatrixRow extends PermissionRow {
   readonly keys: number;
   /** Number of roles that grant the permission. */
   readonly roles: number;
-  /** Indexes, from 0 and sorted, of the roles that grant the permission. They refer to the given role ids. */
+  /** Sorted indexes, from 0, into the given role ids: the roles that grant the permission. */
   readonly granted: number[];
 }
 
-/** Returns permissions sorted by slug, ignoring case. For each permission, lists those of the given roles that grant it. */
+/** Returns permissions sorted by slug, ignoring case. For each permission, lists which of the given roles grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

@@ -100,7 +100,7 @@ export async function listPermissions(
   return rows;
 }
 
-/** Returns permissions that contain `search` in one of their texts, ignoring case. */
+/** Returns permissions with a text column that contains `search`, ignoring case. */
 export async function searchPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },
@@ -137,8 +137,8 @@ export async function insertPermission(
 }
 
 /**
- * Inserts permissions, each named by its slug; skips those with an existing slug. Inserts in slug order, so that two callers with the same
- * slugs wait for each other and do not deadlock.
+ * Inserts permissions, each named after its slug, and skips existing slugs. Inserts in slug order, so that two callers with the same slugs
+ * do not deadlock.
  */
 export async function insertPermissionsForSlugs(
   db: Queryable,
@@ -182,7 +182,7 @@ export async function deletePermission(
   await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
 }
 
-/** Result for one requested text: the permission that it names, or only `id: null` if it is neither an id nor a slug of the workspace. */
+/** Result for one requested text: the permission with this id or slug, or just `id: null` if the workspace has no such permission. */
 export type RequestedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
 /** Finds permissions by id or slug, ignoring case, in the order of the request. If both match, the id takes precedence. */
@@ -244,7 +244,7 @@ export async function listPermissionsOfRole(
   return rows;
 }
 
-/** Returns the permissions of several roles; those of each role are sorted by slug. */
+/** Returns the permissions of several roles, sorted by slug within each role. */
 export async function listPermissionsOfRoles(
   db: Queryable,
   { workspaceId, roleIds }: { workspaceId: string; roleIds: readonly string[] },

@@ -108,8 +108,8 @@ export interface PolicyStatusRow extends PolicyHeadRow {
 }
 
 /**
- * Returns policies with their APIs, starting at `cursor`, sorted by id. With a cluster, which is the first part of a policy's name, returns
- * only the policies of this cluster.
+ * Returns policies with their APIs, starting at `cursor`, sorted by id. If a cluster is given, returns only its policies: those whose name
+ * starts with the cluster's name.
  */
 export async function listPolicyStatuses(
   db: Queryable,
@@ -201,8 +201,8 @@ export async function updatePolicy(
 }
 
 /**
- * Changes the manager of a policy without a new version, because pods do not need the manager. Throws a
- * violation of the index `policies_manager` if the manager has another policy.
+ * Changes the manager of a policy. The version stays the same, because pods do not use the manager. Throws a violation of the index
+ * `policies_manager` if the manager has another policy.
  */
 export async function updatePolicyManager(
   tx: Queryable,
@@ -213,10 +213,10 @@ export async function updatePolicyManager(
 }
 
 /**
- * Frees an id, which is derived from a manager, for that manager's policy. A deleted policy with the id is removed. A released policy,
- * which has no manager, gets `otherId`, because clients that look up the id expect the manager's current policy. Any other live policy
- * keeps the id.
- * @returns the lowest version that no policy with this id has had yet. Pods detect by the version whether they have the newest policy.
+ * Frees an id that is derived from a manager, so that this manager's policy can get it. A deleted policy with the id is removed. A released
+ * policy, which has no manager, gets `otherId`, because clients that look up the id expect the manager's current policy. Any other live
+ * policy keeps the id.
+ * @returns the lowest version that no policy with this id has had yet. Pods need it because they compare versions to detect a newer policy.
  */
 export async function freePolicyId(
   tx: Queryable,
@@ -275,14 +275,14 @@ export async function deletePolicy(
 }
 
 export interface PolicyOverviewRow extends PolicyStatusRow {
-  /** Mode of the stored policy, which another release may have written. */
+  /** Mode of the stored policy, unchecked: another release may have written the policy. */
   readonly mode: string | null;
   readonly on_stale: unknown;
   readonly rules: number;
   readonly changed_at: number;
 }
 
-/** Columns for lists of policies: only a few values, because one policy may have 256 KiB. */
+/** Columns for lists of policies. They exclude the policy itself, which can have 256 KiB. */
 const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
                        policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
                        policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,
@@ -291,8 +291,7 @@ const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, poli
                        coalesce(policies.updated_at, policies.created_at) as changed_at`;
 
 /**
- * Returns policies with a name that contains `search`, ignoring case, starting at `cursor`, sorted by id. The empty string matches every
- * name.
+ * Returns policies whose name contains `search`, ignoring case, sorted by id, starting at `cursor`. The empty string matches every name.
  */
 export async function listPolicyOverviews(
   db: Queryable,

@@ -23,7 +23,7 @@ export interface NewQueuedKeys {
 
 /**
  * Inserts all given keys, or none if the workspace would then have more than `waitingMax` queued keys. Concurrent calls do not see each
- * other's keys, so that together they may exceed that limit.
+ * other's keys, so together they may exceed that limit.
  * @returns whether the keys were inserted.
  */
 export async function insertQueuedKeys(
@@ -80,7 +80,7 @@ export interface QueuedKeyRow {
   readonly is_workspace_live: boolean;
 }
 
-/** Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, regardless of their number. */
+/** Returns the workspaces that have a due key, sorted by id. Reads only one row per workspace, however many keys are queued. */
 export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
   const text = `with recursive waiting as (
                   (select q.workspace_id from queued_keys q order by q.workspace_id limit 1)
@@ -106,8 +106,8 @@ export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowM
 }
 
 /**
- * Returns at most `max` keys of a workspace, those that have been due for longest, and locks them until the transaction ends. Skips keys
- * that another transaction has locked.
+ * Returns at most `max` due keys of a workspace, those due longest first, and locks them until the transaction ends. Skips keys that
+ * another transaction has locked.
  */
 export async function lockDueKeys(
   tx: Queryable,
@@ -134,7 +134,7 @@ export async function deleteLockedKeys(
   await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
-/** A queued key as it was read; another process may have tried to create it in the meantime. */
+/** A queued key as read earlier; in the meantime, another process may have tried to create it. */
 interface QueuedKeyRef {
   readonly workspaceId: string;
   readonly keyId: string;
@@ -149,7 +149,8 @@ export async function deleteQueuedKey(db: Queryable, { workspaceId, keyId, failu
 }
 
 /**
- * Counts a failure of a queued key, and postpones the key. Returns false, and changes nothing, if its row has changed since it was read.
+ * Increments the failure count of a queued key, and postpones its creation. Returns false, and changes nothing, if its row has changed
+ * since it was read.
  */
 export async function postponeQueuedKey(
   db: Queryable,
@@ -164,8 +165,8 @@ export async function postponeQueuedKey(
 }
 
 /**
- * Returns the number of queued keys in all workspaces, up to `max`, and the time at which the oldest one was queued, Unix ms; `null` if
- * there is none.
+ * Returns the number of queued keys in all workspaces, up to `max`, and the time at which the oldest one was queued (Unix ms, `null` if no
+ * key is queued).
  */
 export async function measureQueuedKeys(
   db: Queryable,

@@ -97,7 +97,7 @@ export async function replaceIdentityRatelimits(
   });
 }
 
-/** Replaces the limits of a key by name: a limit with an existing name keeps its id, and so its counter. */
+/** Replaces the limits of a key by name: a limit with an existing name keeps its id, and therefore its counter. */
 export async function replaceKeyRatelimits(
   tx: Queryable,
   owner: { workspaceId: string; keyId: string; createdAt: number },

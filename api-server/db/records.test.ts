@@ -192,7 +192,7 @@ test("tombstone states whether its row was removed", async () => {
   expect(writes.filter(({ data }) => data !== undefined).map(({ ref }) => ref.id)).toEqual(["role_1"]);
 });
 
-test("identity record has its limits and unmodified meta", async () => {
+test("identity record contains the identity's limits and unmodified meta", async () => {
   await insert("identities", { id: "id_1", external_id: "user.1", meta: JSON.stringify(META) });
   await insert("identities", { id: "id_2", external_id: "user.2" });
   await insert("ratelimits", {
@@ -212,7 +212,7 @@ test("identity record has its limits and unmodified meta", async () => {
   expect(await read("identity", "id_2")).toEqual({ id: "id_2", externalId: "user.2", ratelimits: [] });
 });
 
-test("role record has its permissions or an empty list and is deleted with the role", async () => {
+test("role record lists the role's permissions, possibly none, and is deleted with the role", async () => {
   await insert("roles", { id: "role_1", name: `r"1"` });
   expect(await read("role", "role_1")).toEqual({ id: "role_1", name: `r"1"`, permissions: [] });
   await insert("permissions", { id: "perm_1", slug: "a.read", name: "a" });
@@ -228,7 +228,7 @@ test("API record includes the IP allow-list if the API has one", async () => {
   expect(await read("api", "api_2")).toEqual({ id: "api_2", name: "2", ipAllowList: ["10.0.0.1", "::1"] });
 });
 
-test("workspace record has its enabled state and is deleted with the workspace", async () => {
+test("workspace record states whether the workspace is enabled, and is deleted with it", async () => {
   await db.query("update workspaces set enabled = false where id = $1", [OTHER]);
   expect(await read("workspace", WORKSPACE)).toEqual({ id: WORKSPACE, enabled: true });
   expect(await read("workspace", OTHER, OTHER)).toEqual({ id: OTHER, enabled: false });
@@ -236,7 +236,7 @@ test("workspace record has its enabled state and is deleted with the workspace",
   expect(await read("workspace", WORKSPACE)).toBeUndefined();
 });
 
-test("namespace name maps to the live namespace or the last deleted one", async () => {
+test("namespace name maps to the live namespace or, without one, to the last deleted one", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "public api/'1'", deleted_at: 5 });
   await insert("ratelimit_namespaces", { id: "rlns_2", name: "public api/'1'", deleted_at: 7 });
   const deleted = (id: string) => ({ id, name: "public api/'1'", deleted: true });
@@ -358,7 +358,7 @@ describe("every read", () => {
     expect(states).toEqual(["gone", "found", "gone", "found", "found"]);
   });
 
-  test("record listing returns each record once with referenced records before keys", async () => {
+  test("record listing returns each record once, and referenced records before the keys that refer to them", async () => {
     const [own, other] = [await insertWorkspace(db, "own"), await insertWorkspace(db, "other")];
     // A policy of each workspace is listed by its former id, too.
     const expected: Record<string, number> = { workspace: 4, api: 33, key: 59, policy: 32, role: 30, identity: 30 };

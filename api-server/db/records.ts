@@ -17,8 +17,8 @@ interface RecordRow {
 }
 
 /**
- * Limits of a key or identity. `json_strip_nulls` omits optional members. It would also omit nulls in `meta`, so `meta` is added
- * separately.
+ * Limits of a key or identity. `json_strip_nulls` omits absent optional members. It would also remove nulls within `meta`, so `meta` is
+ * added separately.
  */
 const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
@@ -120,8 +120,8 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * Expressions for a single record. Postgres does not know the length of an array parameter, so it would plan a statement with arrays on
- * each execution, which takes longer than running the statement.
+ * Expressions for a single record. Separate from the array form, because Postgres does not know the length of an array parameter and would
+ * plan the statement on each execution, which takes longer than running it.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 
@@ -138,7 +138,10 @@ const reading = (name: string, options: { isComplete: boolean }): Reading => ({
   many: writeStatements(MANY, options),
 });
 
-/** Reads records for pods, without the members that decisions do not need. `meta` may be up to 1 MiB, and is not exposed to pods. */
+/**
+ * Reads records for pods, without the members that decisions do not use. `meta` is omitted because it can have up to 1 MiB and pods must
+ * not see it.
+ */
 const PROJECTED = reading("read-projected", { isComplete: false });
 /** Reads complete records for the api-server, because its responses contain all members. */
 const WHOLE = reading("read-whole", { isComplete: true });
@@ -153,8 +156,8 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
 }
 
 /**
- * Returns a statement that selects the same records as text. A record is returned as `null` if $3 bytes or more precede it, and so are all
- * later records.
+ * Returns a statement that selects the same records as text. Once the preceding records have $3 bytes or more in total, every further
+ * record is returned as `null`.
  */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
@@ -164,7 +167,7 @@ const sized = (statement: string): string =>
 
 /**
  * Returns the records that the refs name, in the order of the refs. The result is `undefined` for a record that is not in Postgres and
- * therefore does not exist, and for root keys, which have no record. The refs may belong to several workspaces.
+ * therefore does not exist, and for a root key, because root keys have no records. The refs may belong to several workspaces.
  */
 async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const found = new Map<string, unknown>();
@@ -183,8 +186,8 @@ export interface SomeRecords {
 }
 
 /**
- * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that size, and at least one is
- * read. A kind is started only after all kinds before it in `refs` are read.
+ * Reads records in their projected form, until their JSON reaches `bytesMax` bytes. The last record may go beyond that, so at least one is
+ * read. Reads the kinds one after the other, in the order of `refs`.
  */
 export async function readSomeRecords(
   db: Queryable,
@@ -216,7 +219,7 @@ export async function readSomeRecords(
   return { writes, unread };
 }
 
-/** Tables whose rows are first marked as deleted, and removed when no row refers to them. */
+/** Tables whose rows are first marked as deleted, and removed once no other row refers to them. */
 const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
 
 /** Sets `isRemoved` in tombstones of the kind if their row no longer exists, because no other row can then refer to it. */
@@ -241,8 +244,8 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
 /**
- * Creates a record source on Postgres, where a missing record is certainly deleted. While Postgres is unreachable, records are "not
- * usable".
+ * Creates a record source on Postgres, where a missing record is certainly deleted. While Postgres is unreachable, every read record is
+ * "not usable".
  */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
@@ -269,7 +272,10 @@ export interface RefPage {
   readonly cursor: string | undefined;
 }
 
-/** Restricts the list of records of a kind. Default: all records. An index finds the keys of one API, but not those of a workspace. */
+/**
+ * Restricts the list of records of a kind. Default: all records. Keys are restricted by API, because an index finds the keys of an API, but
+ * none finds those of a workspace.
+ */
 export type Within = { readonly workspaceId: string } | { readonly apiId: string };
 
 interface Range {
@@ -300,7 +306,7 @@ export async function listRecordRefs(
 
 /**
  * Counts the records of a kind after one cursor, up to and including another cursor (`undefined`: to the end). The count uses neither
- * paging nor sorting, so that it can prove that a page omitted no record.
+ * paging nor sorting, so it can prove that the paged listing omitted no record.
  */
 export async function countRecordRefs(
   db: Queryable,
@@ -335,14 +341,14 @@ export const LISTED_KINDS = [
   "override",
   "key",
   "policy",
-  // `namespaceName` is last, because a relay that does not support it resumes an interrupted projection at the previous kind.
+  // `namespaceName` is last, so that an older relay, which does not support it, can resume an interrupted projection at the kind before it.
   "namespaceName",
 ] as const satisfies readonly RecordKind[];
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
 /**
- * Source of the refs of a kind, as SQL. `cursor` is the expression for both paging and sorting, with a unique index. It may differ from the
- * ref's id: keys are named by their hash and paged by their id.
+ * Source of the refs of a kind, as SQL. `cursor` is the expression for both paging and sorting, and has a unique index. It may differ from
+ * the ref's id: the ref of a key has the key's hash, but keys are paged by their id.
  */
 interface Listed {
   readonly workspace: string;

@@ -4,8 +4,8 @@ import type { Batch, Queryable, RemoveBatch } from "../../postgres/queryable.ts"
  * Removes data after its retention time. Each statement removes one batch of one workspace, oldest first, and returns the number of removed
  * rows. It skips rows that another transaction has locked.
  *
- * Deleted rows are removed after everything that refers to them. Their row triggers create outbox entries, so that the relay writes their
- * tombstones again: one write for each row, without an effect on readers.
+ * Rows marked as deleted are removed after everything that refers to them. The removal fires row triggers that create outbox entries, so
+ * the relay writes each tombstone once more, which has no effect on readers.
  */
 
 /** Removes old audit events by a backward scan of the index `audit_log_by_time`. */
@@ -63,8 +63,8 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
   );
 
 /**
- * Removes deleted namespaces. Keeps those that an active policy names, so that requests for them still get the response for a deleted
- * namespace instead of an unknown one.
+ * Removes deleted namespaces. Keeps those that an active policy names, so that their requests still get the response for a deleted
+ * namespace, not the one for an unknown namespace.
  */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(

@@ -28,8 +28,8 @@ export async function findRole(
 }
 
 /**
- * Like `findRole`, but also locks the role: other transactions cannot change its row until the current transaction ends. Keys can still be
- * given the role, because its id does not change. A stronger lock would block these transactions, and deadlock with callers that create
+ * Like `findRole`, but also locks the role: other transactions cannot change its row until the current transaction ends. The role can still
+ * be granted to keys, because its id does not change. A stronger lock would block such grants, and could deadlock with callers that create
  * permissions. Deleting the role waits for them.
  */
 export async function lockRole(
@@ -74,7 +74,7 @@ export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }:
   return rows;
 }
 
-/** Returns roles that contain `search` in one of their texts, ignoring case. */
+/** Returns roles with a text column that contains `search`, ignoring case. */
 export async function searchRoles(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },
@@ -90,7 +90,7 @@ export async function searchRoles(
   return rows;
 }
 
-/** Result for one requested name: its role, or only `id: null` if no role of the workspace has the name. */
+/** Result for one requested name: the role with this name, or just `id: null` if the workspace has no such role. */
 export type RequestedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
 /** Returns roles by name. Only the database compares names, so that comparisons ignore case exactly as the unique index does. */

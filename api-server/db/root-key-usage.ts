@@ -4,10 +4,10 @@ import { findSetting } from "./settings.ts";
 /** A use of a root key, on a UTC date (`YYYY-MM-DD`). */
 export interface RootKeyUse {
   readonly rootKeyId: string;
-  /** Permission tuple that a call required and the root key held. The empty string records that the root key made any call. */
+  /** Permission tuple that a call required and the root key held. The empty string records only that the root key made a call. */
   readonly tuple: string;
   readonly usedOn: string;
-  /** Id of the only object for which a tuple with `*` was used on that day; `null` if it was used for several objects or for none. */
+  /** If a tuple with `*` was used for exactly one object on that day, the object's id; otherwise `null`. */
   readonly onlyId: string | null;
 }
 

@@ -52,8 +52,8 @@ export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise
 }
 
 /**
- * Registers a root key whose string comes from the configuration, at each start. An existing root key gets the grants of this version, and
- * becomes live again if it was revoked.
+ * Registers a root key whose string comes from the configuration. Called at each start: if the root key already exists, it gets the grants
+ * of this version, and is live again if it was revoked.
  */
 export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
   const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
@@ -77,14 +77,14 @@ export interface RootKeySummary {
   readonly start: string;
   readonly environment: string | null;
   readonly permissions: string[];
-  /** Time at which the root key got these permissions; `null` if it has had them since its creation. */
+  /** Time at which the root key got its current permissions; `null` if it has had them since its creation. */
   readonly permissions_changed_at: number | null;
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly created_at: number;
-  /** Id of the root key that this one replaces, which may be revoked. */
+  /** Id of the root key that this one replaced. That root key may be revoked. */
   readonly predecessor_id: string | null;
-  /** Id of the root key that replaces this one, which may be revoked. */
+  /** Id of this root key's successor, even if the successor is revoked. */
   readonly successor_id: string | null;
   /** Revision of the root key, incremented by each update. */
   readonly revision: number;
@@ -106,7 +106,7 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
 export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
 export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
 
-/** State of a root key. A disabled root key is reported as `disabled`, even after its expiry time. */
+/** State of a root key. A root key that is both disabled and expired is reported as `disabled`. */
 export const rootKeyState = (
   { enabled, expires_at: expiresAt }: Pick<RootKeySummary, "enabled" | "expires_at">,
   nowMs: number,
@@ -123,10 +123,10 @@ export interface RootKeyPage {
   /** State at `nowMs`, as `rootKeyState` returns it; `null` matches all. */
   readonly state: RootKeyState | null;
   readonly nowMs: number;
-  /** Earliest UTC date of the last v1 call of a root key; `null` also matches root keys that never called v1. */
+  /** Matches root keys whose last v1 call was on or after this UTC date; `null` matches all, including those that never called v1. */
   readonly v1UsedSince: string | null;
   readonly rowsMax: number;
-  /** Maximum total bytes of the permissions of all rows except the last. */
+  /** Maximum total size, in bytes, of the permissions in the page's rows, not counting the last row. */
   readonly bytesMax: number;
 }
 
@@ -178,13 +178,13 @@ export async function findRootKeySummary(
 
 /** The last root key in a chain of rotations, in which each root key replaces the previous one. The chain includes revoked root keys. */
 export interface LastSuccessor {
-  /** Whether the direct successor, which is the first root key of the chain, is not revoked. */
+  /** Whether the direct successor, which is the first root key of the chain, is still live (not revoked). */
   readonly is_succeeded: boolean;
   readonly created_at: number;
   readonly expires_at: number | null;
 }
 
-/** Returns the end of the chain that starts with a successor. Returns `undefined` if there is no root key with this id. */
+/** Returns the last root key of the chain that starts with the given successor; `undefined` if no root key has this id. */
 export async function findLastSuccessor(
   db: Queryable,
   { workspaceId, successorId }: { workspaceId: string; successorId: string },

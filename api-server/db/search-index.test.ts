@@ -51,7 +51,7 @@ test("external id search uses trigrams, and lists without a search use ids", asy
   await database.drop();
 });
 
-test("external id search uses the trigram extension from any schema", async () => {
+test("external id search works with the trigram extension installed in any schema", async () => {
   const database = await createEmptyDatabase();
   await withClient(database, (db) => db.query("create schema extensions; create extension pg_trgm schema extensions"));
   await migrate(database.url);
@@ -80,7 +80,7 @@ test("migration without permission to install extensions skips the trigram index
   }
 });
 
-test("pattern overrides are found by a separate index", async () => {
+test("pattern overrides have an index of their own", async () => {
   const database = await createTestDatabase();
   await withClient(database, async (db) => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");

@@ -1,7 +1,7 @@
 import type { Assignment, RolesOfGroups } from "../../core/sessions/assignments.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Identifies a person by the identity provider and the person's name at this provider. */
+/** Identifies a person by the identity provider and the person's subject at that provider. */
 export interface PersonRef {
   readonly issuer: string;
   readonly subject: string;
@@ -21,15 +21,15 @@ export interface SessionRow extends PersonRef {
 }
 
 /**
- * Returns the assignments of a session: those of its link, or those that the active roles file gives to the provider's groups, so that a
- * changed file takes effect with the next call.
+ * Returns the assignments of a session: those of its link, or those that the active roles file gives to the provider's groups. The file is
+ * consulted at each call, so a change to it takes effect with the next call.
  */
 export const assignmentsOf = (
   { signed_in_by: signedInBy, groups, roles }: Pick<SessionRow, "signed_in_by" | "groups" | "roles">,
   { rolesOfGroups }: { readonly rolesOfGroups: RolesOfGroups },
 ): readonly Assignment[] => (signedInBy === "link" ? roles : rolesOfGroups(groups));
 
-/** A session, with the workspace that the call names. */
+/** A session, and the workspace that the call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
   /** Workspace that the call names; `null` if the call names no workspace, or if that workspace does not exist. */
   readonly workspace_id: string | null;
@@ -67,7 +67,7 @@ export interface NewSession extends PersonRef {
   readonly signedInBy: SessionRow["signed_in_by"];
   readonly groups: readonly string[];
   readonly roles: readonly Assignment[];
-  /** Who made the link; `null` with OpenID Connect. */
+  /** Creator of the sign-in link; `null` if the person signed in with OpenID Connect. */
   readonly linkMadeBy: string | null;
   readonly remoteIp: string | null;
   readonly userAgent: string | null;
@@ -101,7 +101,10 @@ export async function insertSession(db: Queryable, session: NewSession): Promise
   });
 }
 
-/** Sets when the session was last seen, unless that was after `notSince`, so that only one of several concurrent calls writes the row. */
+/**
+ * Sets the time at which the session was last seen, unless the stored time is after `notSince`. The condition ensures that only one of
+ * several concurrent calls writes the row.
+ */
 export async function updateSessionSeen(
   db: Queryable,
   { sessionId, seenAt, notSince }: { sessionId: string; seenAt: number; notSince: number },
@@ -165,8 +168,8 @@ export async function listOpenSessions(
 }
 
 /**
- * Removes expired sessions, links and sign-in flows, one batch of each kind. Returns the number of rows in the largest batch; if this is
- * `rowsMax`, more rows may be due.
+ * Removes expired sessions, links and sign-in flows, one batch of each. Returns the number of rows in the largest batch; if this is
+ * `rowsMax`, more expired rows may exist.
  */
 export async function removeOldSignIns(
   db: Queryable,

@@ -1,9 +1,9 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { LinkScope } from "./sign-in-links.ts";
 
-/* Ends sessions and links of other people, for administrators. */
+/* Lets administrators end the sessions and links of other people. */
 
-/** Ends all sessions of the people with this name, e-mail address or subject. Returns these people. */
+/** Ends all sessions of the people with this name, e-mail address or subject. Returns one row per ended session. */
 export async function endSessionsNamed(
   tx: Queryable,
   { person, endedAt }: { person: string; endedAt: number },
@@ -29,7 +29,7 @@ export async function endSessionsById(
   await tx.query({ name: "end-sessions-by-id", text, values: [sessionIds, endedAt] });
 }
 
-/** Invalidates the links for this name, and those that these sessions made. Returns their number. */
+/** Invalidates the links for the person with this name, and those that these sessions created. Returns the number of links. */
 export async function endLinksFor(
   tx: Queryable,
   {
@@ -41,7 +41,7 @@ export async function endLinksFor(
     /** `null` for no name. */
     person: string | null;
     sessionIds: readonly string[];
-    /** Selects the links for the name. Default: all of them. */
+    /** Restricts the links for this name. Default: no restriction. */
     scope?: Omit<LinkScope, "nowMs">;
     endedAt: number;
   },

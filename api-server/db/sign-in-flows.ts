@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** A sign-in with a provider that has begun and is not complete. */
+/** A sign-in with a provider that is in progress. */
 export interface SignInFlow {
   readonly browserHash: string;
   readonly state: string;
@@ -11,14 +11,14 @@ export interface SignInFlow {
 }
 
 /**
- * Maximum number of expired flows that the start of a flow removes. The number exceeds 1, so that the table shrinks after many flows were
- * started concurrently.
+ * Maximum number of expired flows that the start of a flow removes. Greater than 1, so that the table shrinks again after many flows were
+ * started at the same time.
  */
 const EXPIRED_REMOVED_MAX = 10;
 
 /**
  * Inserts a flow, and removes some that have expired. Unauthenticated clients can start sign-ins, so expired flows must not accumulate
- * until the next retention run. This bounds the number of rows by the flows that are started within one lifetime.
+ * until the next retention run. The table therefore holds at most about as many rows as flows are started within one lifetime of a flow.
  */
 export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
   const text = `with expired as (
@@ -33,8 +33,8 @@ export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: n
 }
 
 /**
- * Removes and returns a flow that this browser has started with this state. A wrong state does not remove the flow, because a page of
- * another site can make the browser return with any state.
+ * Removes and returns a flow that this browser has started with this state. A wrong state does not remove the flow: otherwise, another site
+ * could cancel a sign-in by sending the browser to the callback with an arbitrary state.
  */
 export async function takeSignInFlow(
   db: Queryable,

@@ -10,9 +10,9 @@ export interface NewSignInLink {
   /** Id of the workspace; `null` means all workspaces. */
   readonly workspaceId: string | null;
   readonly madeBy: string;
-  /** Session of the creator; `null` for a command and a root key. */
+  /** Session of the creator; `null` if a command or a root key created the link. */
   readonly madeBySession: string | null;
-  /** Latest end of the session that the link opens, Unix ms; `null` if only the configuration limits it. */
+  /** Time by which the session that the link opens must end, Unix ms; `null` if only the configuration limits the session. */
   readonly sessionExpiresAt: number | null;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -41,8 +41,8 @@ export interface TakenLinkRow {
 }
 
 /**
- * Consumes a link that is unused and not expired, and returns it. Of several concurrent calls, only one gets the link. The statement
- * guarantees this: Postgres makes the other calls wait for the row, and then checks their condition again.
+ * Consumes a link that is unused and not expired, and returns it. Of several concurrent calls, only one gets the link: Postgres makes the
+ * others wait for the row lock, and then checks their condition again.
  */
 export async function takeSignInLink(
   tx: Queryable,
@@ -56,7 +56,7 @@ export async function takeSignInLink(
   return rows[0];
 }
 
-/** Links of one workspace; with `includesAll`, those to all workspaces too. */
+/** Selects the links to one workspace and, with `includesAll`, also the links to all workspaces. */
 export interface LinkScope {
   readonly workspaceId: string;
   readonly includesAll: boolean;

@@ -48,7 +48,7 @@ test("transaction invalidates exactly the records marked by triggers after its c
   expect(await nameOf("api_1")).toBe("second");
 });
 
-test("transaction with too many changed records invalidates the whole cache", async () => {
+test("transaction that changes too many records invalidates the whole cache", async () => {
   let forgotten = 0;
   const forgetAll = () => {
     forgotten += 1;
@@ -74,7 +74,7 @@ test("transaction that throws is rolled back and invalidates nothing", async () 
   expect(dropped).toEqual([]);
 });
 
-test("transaction with a swallowed error cannot be committed", async () => {
+test("transaction cannot commit after an error that its work swallowed", async () => {
   const failed = inTransaction(deps(), async (tx) => {
     await rename("api_1", "half")(tx);
     await tx.query("select 1 / 0").catch(() => {});
@@ -107,7 +107,7 @@ test("transaction that loses a deadlock is retried", async () => {
   expect(await nameOf("api_1")).toBe(await nameOf("api_2"));
 });
 
-test("transaction draws a new id when the id exists", async () => {
+test("transaction is retried with a new id if the generated id already exists", async () => {
   const ids = ["api_1", "api_1", "api_3"];
   await inTransaction(deps(), (tx) => {
     const id = ids.shift();

@@ -16,15 +16,15 @@ interface OutboxEntry {
 }
 
 /**
- * Maximum number of dropped cache entries per transaction. A larger transaction clears the complete cache of this process, because listing
- * its entries would take longer.
+ * Maximum number of cache entries that are dropped one by one after a transaction. After a larger transaction, this process clears its
+ * complete cache, because listing the entries would take longer.
  */
 const ENTRIES_MAX = 5000;
 
 /**
  * Two statements in one round trip: the second one reads the outbox entries that the row triggers created in this transaction. This
- * process's cache drops their records, so that the caller sees the change in its next call. Procedures do not list their changes, so none
- * can be forgotten.
+ * process's cache drops the records of these entries, so that the caller sees the change in its next call. Because the triggers list the
+ * changes, a procedure cannot forget one.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                        case when k.id is null then o.kind else 'key' end as kind,
@@ -38,9 +38,9 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
 
 export interface JoinedTransaction {
   readonly tx: PoolClient;
-  /** Audit events of all parts, which the enclosing use case writes together before the commit. */
+  /** Audit events of all joined use cases. The enclosing use case writes them together before the commit. */
   readonly events: AuditEvent[];
-  /** Runs after the transaction has been committed or rolled back. */
+  /** Registers work to run after the transaction has been committed or rolled back. */
   readonly afterwards: (work: () => Promise<void>) => void;
 }
 
@@ -50,7 +50,7 @@ export interface Transacting {
   readonly projection: Pick<Projection, "drop" | "forgetAll">;
   /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
   readonly wakeRelay: () => void;
-  /** Open transaction of an enclosing use case, which commits or rolls back the work of this one too. */
+  /** Open transaction of an enclosing use case. It commits or rolls back the work of this use case as well. */
   readonly joined?: JoinedTransaction;
 }
 
@@ -77,7 +77,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   try {
     await tx.query("begin");
     const result = await work(tx);
-    // The types of `pg` do not declare that a text with several statements returns several results.
+    // The types of `pg` do not declare that a query with several statements returns several results.
     const [entries] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
     if (entries.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
     else deps.projection.drop(entries.rows.flatMap(toRefs));
@@ -93,8 +93,8 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
 }
 
 /**
- * Returns the records of an outbox entry. The list is empty for the entry of a key that the same transaction deleted, because another entry
- * contains the key's hash.
+ * Returns the records of an outbox entry. The list is empty for an entry that names a key by its id although the same transaction deleted
+ * the key: another entry contains the key's hash.
  */
 const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];

@@ -5,7 +5,7 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
-  /** Quota in requests per minute; `null` if unlimited, 0 rejects every request. */
+  /** Quota in requests per minute. `null` means unlimited; 0 rejects every request. */
   readonly quota_per_minute: number | null;
   readonly created_at: number;
 }
@@ -48,7 +48,7 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Returns workspaces by id or name, or all of them, sorted by name. A text that looks like an id is never compared with names. */
+/** Returns workspaces by id or name, or all of them, sorted by name. A value that looks like an id is not compared with names. */
 export async function listEnterable(
   db: Queryable,
   { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
@@ -125,8 +125,8 @@ export async function updateWorkspace(
 }
 
 /**
- * Returns whether another workspace is enabled. Takes a lock until the transaction ends, so that of two transactions that disable the last
- * two workspaces, the second sees the change of the first.
+ * Returns whether another workspace is enabled. Holds a lock until the transaction ends, so that two transactions cannot disable the last
+ * two workspaces at the same time: the second one waits and sees the change of the first.
  */
 export async function isOtherWorkspaceOpen(tx: Queryable, { workspaceId }: { workspaceId: string }): Promise<boolean> {
   await takeLock(tx, "openWorkspaces");
