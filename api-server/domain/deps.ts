@@ -13,7 +13,7 @@ import type { CreditService } from "../credits/service.ts";
 import type { Transacting } from "../db/transaction.ts";
 import type { KeyVault } from "../keys/key-vault.ts";
 
-/* Dependencies of the use cases, grouped by topic. A use case takes the smallest group with all members that it uses. */
+/* Dependencies of the use cases, grouped by topic. Each use case takes the smallest group that has all members it needs. */
 
 /** Dependencies of functions that read the database. */
 export interface ReadDeps {
@@ -61,7 +61,7 @@ export interface LimitDeps extends ChangeDeps, CountingDeps {
 /** Dependencies of functions that record verification events. */
 export interface VerificationDeps {
   readonly events: LineSink;
-  /** Members that all verification events of this process share, returned by `deciderJson`. */
+  /** Returns, as JSON, the members that all verification events of this process share. */
   readonly decidedBy: string;
   readonly nowMs: () => number;
 }
@@ -81,7 +81,7 @@ export interface UsageDeps extends CountingDeps, ReadDeps {
 export interface PeopleDeps extends ChangeDeps {
   /** Maximum idle time of a session, in ms. */
   readonly sessionIdleMs: number;
-  /** Roles of groups according to the active roles file. */
+  /** Roles that the active roles file gives to groups. */
   readonly rolesOfGroups: RolesOfGroups;
 }
 
@@ -99,7 +99,7 @@ export interface InstallationDeps extends ReadDeps {
   readonly nowMs: () => number;
 }
 
-/** Details about the installation that only the code which starts the process can provide. */
+/** Details about the installation that are known only to the code that starts the process. */
 export interface InstallationDetails {
   readonly edge: Pick<Edge, "kind" | "describe" | "writer" | "source" | "events">;
   readonly isRelaying: () => boolean;

@@ -10,19 +10,19 @@ import {
 import type { Transacting } from "../../db/transaction.ts";
 
 /*
- * The actor of administrative changes: a command, which works directly on the database and needs no permission except access to it, or the
- * caller of an `admin.*` procedure. Database triggers announce each change to the running system, as they do for every other writer.
+ * The actor of an administrative change: either a command, which works directly on the database and needs no permission beyond access to
+ * it, or the caller of an `admin.*` procedure. As with every other writer, database triggers announce each change to the running system.
  */
 export interface Administrator extends Transacting {
   /** Actor in the audit log. */
   readonly actor: AuditActor;
-  /** Request of a caller; `undefined` for a command. */
+  /** The caller's request; `undefined` for a command. */
   readonly request?: Pick<AuditContext, "remoteIp" | "userAgent" | "requestId">;
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** Returns the administrator of a call. The procedure has checked the caller's permissions. */
+/** Returns the caller as an administrator. The procedure must have checked the caller's permissions. */
 export function administratorOf(call: AuditedCall & { readonly deps: Transacting }): Administrator {
   const { actor, remoteIp, userAgent, requestId } = auditContext(call);
   const { db, projection, wakeRelay, nowMs, randomBytes } = call.deps;

@@ -5,8 +5,8 @@ import type { AnalyticsSettings } from "../analytics/settings.ts";
 import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";
 
 /*
- * A setting of a workspace's analytics, as one row of a table. The options of the command, the members of the procedures and their output
- * are generated from this table.
+ * A setting of a workspace's analytics, as a row of a table. The command's options and the procedures' input and output members are
+ * generated from this table.
  */
 
 export interface AnalyticsSetting {

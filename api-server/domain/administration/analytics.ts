@@ -5,7 +5,7 @@ import { lockWorkspace } from "../../db/workspaces.ts";
 import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Maximum retention of usage, in days; it is longer than the default retention. */
+/** Longest retention of usage that can be set, in days. It exceeds the default. */
 export const RETENTION_DAYS_MAX = 3_650;
 
 /** Changed settings; `null` restores a default. */

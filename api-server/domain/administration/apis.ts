@@ -10,7 +10,7 @@ import { changeOf } from "../../db/audit-change.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Maximum number of entries. The API's record contains the complete list, and every pod of the API keeps it in memory. */
+/** Maximum number of entries. Limited because every pod of the API keeps the complete list in memory, as part of the API's record. */
 export const IP_ALLOW_LIST_MAX = 100;
 
 export const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
@@ -57,7 +57,7 @@ export async function changeApi(
   });
 }
 
-/** An API as `admin.listApis` and `postern api update` return it. Absent settings have their default. */
+/** An API as `admin.listApis` and `postern api update` return it. A setting that is absent has its default. */
 export interface DescribedApi {
   readonly apiId: string;
   readonly name: string;
@@ -82,7 +82,7 @@ export const describeApi = (row: ApiSettingsRow): DescribedApi => ({
   createdAt: row.created_at,
 });
 
-/** Returns the settings of an API as `updateApiSettings` takes them. */
+/** Converts the settings of an API to the form that `updateApiSettings` accepts. */
 export const settingsOf = (row: ApiSettingsRow): ApiSettings => ({
   ipAllowList: row.ip_allow_list,
   deleteProtection: row.delete_protection,

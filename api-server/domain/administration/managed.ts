@@ -9,13 +9,14 @@ import { asItsOnly } from "../managed/rules.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /*
- * Administrative changes of managers. Usually a manifest and its operator decide who manages an object. These functions handle objects that
- * a manifest has orphaned, and moves to another cluster, namespace or name.
+ * Lets administrators change the manager of objects. Usually, the operator sets the manager when it applies a manifest. These functions are
+ * for objects that a manifest has orphaned, and for manifests that move to another cluster, namespace or name.
  */
 
 /**
- * Releases objects that a manager has or orphaned, so that any manifest of the workspace may adopt them. Returns the released objects.
- * @param manager its name, or a prefix of several: `main/ApiKeyPolicy/shop`.
+ * Releases objects that a manager owns or has orphaned, so that any manifest of the workspace is allowed to adopt them. Returns the
+ * released objects.
+ * @param manager name of a manager, or a prefix that several names share, such as `main/ApiKeyPolicy/shop`.
  */
 export async function releaseManaged(administrator: Administrator, by: OwnedBy): Promise<readonly OwnedRow[]> {
   return inTransaction(administrator, async (tx) => {
@@ -27,7 +28,7 @@ export async function releaseManaged(administrator: Administrator, by: OwnedBy):
 }
 
 /**
- * Transfers objects that a manager has or orphaned to another manager. Policies are excluded, because each cluster stores its own policies.
+ * Transfers to another manager the objects that a manager owns or has orphaned. Policies are excluded, because each cluster stores its own.
  * @throws PublicError 409 `managed_exists` if the other manager already has such an object.
  */
 export async function transferManaged(

@@ -27,7 +27,7 @@ import { LINK_ISSUER } from "./sign-in-links.ts";
 
 type RolesDeps = ReadDeps & Pick<PeopleDeps, "rolesOfGroups" | "sessionIdleMs" | "nowMs">;
 
-/** A workspace, and what decides who has a role in it. */
+/** A workspace, and the data that determines who has a role in it. */
 export interface PeopleScope {
   readonly workspace: { readonly id: string; readonly name: string };
   readonly open: OpenSessions;
@@ -46,7 +46,10 @@ export async function peopleScopeOf({ caller, deps }: { caller: Caller; deps: Ro
   };
 }
 
-/** Returns what a caller administers: a root key only its workspace, and that completely, because it has the permission to end sessions. */
+/**
+ * Returns the workspaces that a caller administers. A root key counts as an admin of its own workspace, because it holds the permission to
+ * end sessions.
+ */
 export const authorityOf = ({ session, workspaceId }: Caller): readonly Assignment[] =>
   session?.assignments ?? [{ workspace: workspaceId, role: "admin" }];
 
@@ -54,7 +57,7 @@ export const authorityOf = ({ session, workspaceId }: Caller): readonly Assignme
 export const isAdminOfAll = ({ session }: Caller): boolean =>
   session !== undefined && isInstallationAdmin(session.assignments);
 
-/** Returns the ids of those sessions that the caller may not end. */
+/** Returns the ids of the given sessions that the caller is not allowed to end. */
 export async function findSessionsBeyond(
   db: Queryable,
   { caller, deps }: { caller: Caller; deps: Pick<PeopleDeps, "rolesOfGroups"> },
@@ -62,13 +65,13 @@ export async function findSessionsBeyond(
 ): Promise<ReadonlySet<string>> {
   const assigned = sessions.map((session) => ({ id: session.id, of: assignmentsOf(session, deps) }));
   const named = new Set(assigned.flatMap(({ of }) => of.map(({ workspace }) => workspace)));
-  // A text may be the id of one workspace and the name of another.
+  // The same text can be the id of one workspace and the name of another, so one text can match two workspaces.
   const workspaces = await listEnterable(db, { named: [...named], rowsMax: 2 * named.size });
   const authority = authorityOf(caller);
   return new Set(assigned.filter(({ of }) => !administersAll(authority, of, workspaces)).map(({ id }) => id));
 }
 
-/** Returns the person's newest or ended session with this id, if it gives a role in the workspace. */
+/** Returns the session with this id, open or ended, if it gives its person a role in the workspace. */
 export async function findPersonBySession(
   db: Queryable,
   { workspace, deps, sessionId }: Pick<PeopleScope, "workspace"> & { deps: RolesDeps; sessionId: string },
@@ -80,18 +83,18 @@ export async function findPersonBySession(
 
 /** Number of sessions that are ended at a time. */
 const BATCH = 500;
-/** Maximum number of sessions that one audit log row lists, so that a person can read it. */
+/** Maximum number of sessions that one audit log row lists, to keep it readable. */
 const SESSIONS_NAMED = 20;
 
 export interface EndedSessions {
   readonly sessions: number;
-  /** Number of unused links that ended too: those that the sessions made, and with `everywhere` those for the person. */
+  /** Number of unused links that were invalidated as well: those that the sessions created and, with `everywhere`, those for the person. */
   readonly links: number;
 }
 
 /**
- * Ends a session, or with `everywhere` all sessions of its person that give a role in the workspace. Takes effect with the next call.
- * Returns `undefined` if none is open. Throws PublicError 403 without a change if the caller may not end one of them.
+ * Ends a session or, with `everywhere`, all sessions of the same person that give a role in the workspace. Takes effect with the next call.
+ * Returns `undefined` if none is open. If the caller is not allowed to end one of them, throws PublicError 403 and ends none.
  */
 export async function endSessionsOfPerson(
   administrator: Administrator,

@@ -28,7 +28,7 @@ export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 /** Label of the environment that uses a root key. */
 export const ROOT_KEY_ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
-/** Maximum number of permissions of a root key, because each request with the root key checks all of them. */
+/** Maximum number of permissions of a root key. Limited because each request with the root key checks all of them. */
 export const ROOT_KEY_PERMISSIONS_MAX = 1000;
 
 export interface IssuedRootKey {
@@ -39,7 +39,10 @@ export interface IssuedRootKey {
   readonly createdAt: number;
 }
 
-/** Returns the distinct tuples in their stored form and in the given order, or the first invalid tuple with its problem. */
+/**
+ * Returns the distinct tuples, in their stored form and in the given order. If a tuple is invalid, returns the first such tuple with its
+ * problem instead.
+ */
 export function readTuples(
   given: readonly string[],
 ): { readonly tuples: readonly string[] } | { readonly at: number; readonly problem: string } {
@@ -51,7 +54,7 @@ export function readTuples(
   return { tuples: [...new Set(tuples)] };
 }
 
-/** Inserts a new root key without an audit row. Only the result contains its string. */
+/** Inserts a new root key without an audit row. The root key's string is in the result, and is not stored. */
 export async function insertNewRootKey(
   db: Queryable,
   options: Pick<NewRootKey, "workspaceId" | "permissions" | "environment" | "predecessorId"> & {
@@ -76,7 +79,7 @@ export async function insertNewRootKey(
   return { rootKeyId, rootKey: key, start, createdAt };
 }
 
-/** Creates a root key. Only the result contains its string. */
+/** Creates a root key. The root key's string is in the result, and is not stored. */
 export async function issueRootKey(
   administrator: Administrator,
   options: {
@@ -166,7 +169,8 @@ export interface RotatedRootKey extends IssuedRootKey, Pick<RootKeySummary, "nam
 /**
  * Creates a successor with the same name, environment and permissions. The old root key expires after `overlapMs`, or at its own expiry if
  * that is earlier. The successor gets the original lifetime of the old root key, unless `expiresAt` is given. `mayRotate` is called with
- * the locked root key, and throws to reject the rotation. Returns "ROTATED" if the old root key has a successor that is not revoked.
+ * the locked root key, and throws to reject the rotation. Returns "ROTATED", and rotates nothing, if the old root key already has a
+ * successor that is not revoked.
  */
 export async function rotateRootKey(
   administrator: Administrator,
@@ -181,7 +185,8 @@ export async function rotateRootKey(
     const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
     if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    // A rotated root key may expire at the end of its overlap, so the successor gets the lifetime that the root key had originally.
+    // Uses the root key's original lifetime for the successor, because after an earlier rotation its current expiry may be just the end of
+    // the overlap.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await insertNewRootKey(tx, {
@@ -232,7 +237,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** Returns permissions for a row of the audit log, limited to a number that remains readable. */
+/** Returns permissions for a row of the audit log, truncated to a readable number. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

@@ -9,7 +9,7 @@ import { type Administrator, insertAdministration } from "./administrator.ts";
 /** Issuer of a person who signs in with a link. Whoever made the link vouches for the person who uses it. */
 export const LINK_ISSUER = "postern:link";
 
-/** Lifetime of a link: long enough to paste it into a browser, too short to find it later in the history of a terminal. */
+/** Lifetime of a link: long enough to paste it into a browser, but so short that a link found later in a terminal's history is useless. */
 export const LINK_LIVES_MS = 5 * 60_000;
 
 export const PERSON_NAME_LENGTH_MAX = 255;
@@ -18,13 +18,13 @@ const TOKEN_BYTES = 32;
 
 export interface SignInLink {
   readonly linkId: string;
-  /** The secret token, which only the result contains. */
+  /** The secret token. It is not stored. */
   readonly token: string;
   readonly expiresAt: number;
 }
 
 /**
- * Creates a link that signs one person in, once. Without a `workspaceId`, the link is valid for all workspaces.
+ * Creates a link that signs one person in and can be used only once. Without a `workspaceId`, the link is valid for all workspaces.
  * @param logWorkspaceId the workspace whose audit log records the link.
  */
 export async function makeSignInLink(
@@ -49,7 +49,8 @@ export async function makeSignInLink(
     const token = Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
     const linkId = makeId("signInLink", randomBytes(16));
     const createdAt = nowMs();
-    // A session from a link vouches for others no longer than it lasts itself: otherwise its person could stay signed in indefinitely.
+    // A session opened by a link cannot create links whose sessions last longer than itself: otherwise, its person could stay signed in
+    // indefinitely.
     const sessionExpiresAt = madeIn?.signed_in_by === "link" ? madeIn.expires_at : null;
     const expiresAt = Math.min(createdAt + LINK_LIVES_MS, sessionExpiresAt ?? Number.POSITIVE_INFINITY);
     await insertSignInLink(tx, {

@@ -8,13 +8,12 @@ export interface SignedOutPerson {
   readonly links: number;
 }
 
-/** Maximum number of sessions that one audit log row lists, so that a person can read it. */
+/** Maximum number of sessions that one audit log row lists, to keep it readable. */
 const SESSIONS_NAMED = 20;
 
 /**
- * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name, and those that the ended
- * sessions made. Takes effect with the
- * next call.
+ * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name and those that the
+ * ended sessions created. Takes effect with the next call.
  * @param logWorkspaceId the workspace whose audit log records the sign-out.
  */
 export async function signOutPerson(

@@ -35,8 +35,8 @@ export interface WorkspaceChange {
 
 /**
  * Changes the given settings and returns the changed workspace. Writes nothing if nothing changes. `mayChange` is called with the locked
- * workspace, and throws to reject the change. Throws if the workspace does not exist, or if another workspace has the name (violation of
- * `workspaces_name_key`).
+ * workspace, and throws to reject the change. Throws if the workspace does not exist. Throws a violation of `workspaces_name_key` if
+ * another workspace has the name.
  */
 export async function changeWorkspace(
   administrator: Administrator,

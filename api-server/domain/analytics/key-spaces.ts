@@ -13,14 +13,15 @@ interface Readable {
 const NAME = "keyspaceof";
 
 /**
- * Replaces each `keySpaceOf('api_…')` of a query, in place, with the id of the key space, because usage is counted by key space, and the
- * analytics store has no APIs. An API that does not exist, or that the caller may not read, becomes the empty string, which matches no row.
+ * Replaces each `keySpaceOf('api_…')` in a query, in place, with the id of the API's key space: the analytics store counts usage by key
+ * space and has no APIs. If the API does not exist or the caller is not allowed to read it, the replacement is the empty string, which
+ * matches no row.
  * @throws QueryProblem
  */
 export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Omits invalid ids, because Postgres rejects a string with NUL.
+  // Omits invalid ids, because Postgres rejects strings that contain NUL.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

@@ -8,7 +8,7 @@ import { refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";
 import { settingsForReading } from "./verification-counts.ts";
 
-/** Errors of `readLatencies`, besides 400 for too many steps. */
+/** Errors of `readLatencies`, except 400 for too many steps. */
 export const LATENCY_ERRORS = [
   "analytics_not_configured",
   "query_quota_exceeded",
@@ -16,7 +16,7 @@ export const LATENCY_ERRORS = [
   "analytics_connection_failed",
 ] as const;
 
-/** Maximum number of steps, because each step can become one result row. */
+/** Maximum number of steps. Limited because each step can be a row of the result. */
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {

@@ -24,7 +24,7 @@ export const ANALYTICS_LIMITS: Readonly<Record<keyof AnalyticsLimits, LimitRow>>
   runMsPerHour: { byDefault: 1_800_000, min: 0, max: 1_000_000_000_000 },
 };
 
-/** Fills in defaults, and clamps values that another release stored outside of the bounds of `ANALYTICS_LIMITS`. */
+/** Fills in defaults, and clamps stored values to the bounds of `ANALYTICS_LIMITS`, because another release may have had other bounds. */
 export function completeLimits(stored: Readonly<Record<keyof AnalyticsLimits, number | null>>): AnalyticsLimits {
   const limit = (name: keyof AnalyticsLimits): number => {
     const { byDefault, min, max } = ANALYTICS_LIMITS[name];

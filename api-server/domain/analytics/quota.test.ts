@@ -53,7 +53,7 @@ test("analytics quota is separate per workspace, and an increase applies immedia
   await chargeQuery(deps, { ...of, limits: LIMITS });
 });
 
-test("analytics quota charges the full runtime of a query, even beyond the remaining quota", async () => {
+test("analytics quota charges the full runtime of a query, even if it exceeds the remaining quota", async () => {
   const { clock, deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { queriesPerHour: 1_000_000, runMsPerHour: 10_000 } };
   await chargeQuery(deps, of);
@@ -80,7 +80,7 @@ test("query rejected by the runtime quota does not count as a query", async () =
   await chargeQuery(deps, { ...of, limits: { queriesPerHour: 2, runMsPerHour: 2 } });
 });
 
-test("analytics quota of 0 rejects every query with a Retry-After", async () => {
+test("analytics quota of 0 rejects every query with Retry-After", async () => {
   const { deps } = aReplica();
   for (const limits of [
     { ...LIMITS, queriesPerHour: 0 },

@@ -17,7 +17,10 @@ interface QuotaOf {
   readonly limits: Pick<AnalyticsLimits, "queriesPerHour" | "runMsPerHour">;
 }
 
-/** Charge of the hourly quota. The counter's name does not contain the limit, so that a changed limit applies to earlier usage too. */
+/**
+ * Charge against an hourly quota. The counter's name does not contain the limit, so that a changed limit also applies to usage before the
+ * change.
+ */
 const charge = (workspaceId: string, value: string, limit: number, cost: number): LimitCharge => ({
   workspaceId,
   scope: { kind: "quota", value },
@@ -31,7 +34,7 @@ const charge = (workspaceId: string, value: string, limit: number, cost: number)
 const queries = ({ workspaceId, limits }: QuotaOf): LimitCharge =>
   charge(workspaceId, "analytics-queries", limits.queriesPerHour, 1);
 
-/** Run time that is charged in advance, ms, because the actual run time is known only after the query. */
+/** Run time that is charged before the query, ms. The actual run time is known only afterwards. */
 const FIRST_MS = 1;
 
 const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge =>

@@ -26,8 +26,8 @@ const KINDS: Readonly<Record<Exclude<QueryRejected["reason"], "unavailable">, Er
 };
 
 /**
- * Returns the error for a query that the analytics store rejected. The text for an unreachable store is always the same and reveals no
- * details.
+ * Returns the error for a query that the analytics store rejected. The message for an unreachable store is always the same, so it reveals
+ * no details.
  */
 export function refusedByStore(refused: QueryRejected): PublicError {
   const { reason, message } = refused;
@@ -39,7 +39,7 @@ export function refusedByStore(refused: QueryRejected): PublicError {
   return new PublicError(KINDS[reason], message, { cause: refused });
 }
 
-/** Returns the error for a query with invalid text. `text` is the caller's query. */
+/** Returns the error for an invalid query. `text` is the query as the caller sent it. */
 export function refusedByRule(problem: QueryProblem, text: string): PublicError {
   const message = explainProblem(problem, text);
   return new PublicError(problem.kind, message, { errors: [{ location: "body.query", message }], cause: problem });

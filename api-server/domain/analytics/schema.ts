@@ -3,8 +3,8 @@ import { columnMeaning, tableMeaning } from "../../../analytics/meanings.ts";
 import { PUBLIC_TABLES } from "../../../analytics/tables.ts";
 
 /**
- * Tables, columns and functions for usage queries, with their meaning; the same for all callers. The schema is generated from the data that
- * validates queries.
+ * Tables, columns and functions that usage queries can use, with descriptions. The schema is the same for all callers, and is generated
+ * from the data that validates queries.
  */
 export const ANALYTICS_SCHEMA = {
   tables: PUBLIC_TABLES.map((table) => ({

@@ -1,6 +1,6 @@
 import type { Slice } from "../../../analytics/counts.ts";
 
-/* Calendar slices in UTC. All times are Unix ms in the range of Date. */
+/* Calendar slices in UTC. All times are Unix ms that a `Date` can represent. */
 
 export const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -5,20 +5,17 @@ import type { UsageDeps } from "../deps.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**
- * Maximum time until an event reaches its stream: senders batch events for 200 ms, and clocks may differ slightly. Events younger than this
- * never count as processed.
+ * Maximum time until an event reaches its stream: senders batch events for 200 ms, and clocks may differ slightly. Events more recent than
+ * this never count as processed.
  */
 const SENDING_MS = 1_000;
 
 export interface UsageState extends AnalyticsSettings {
-  /** Time up to which all events are in the count tables, Unix ms; `undefined` if it is unknown because a database does not respond. */
+  /** Time up to which all events are in the count tables, Unix ms; `undefined` if a database does not respond, so the time is unknown. */
   readonly countedUntilMs: number | undefined;
 }
 
-/**
- * Returns the analytics limits of a workspace, and the time up to which its usage is counted. Events that were lost in transit are not
- * considered.
- */
+/** Returns the analytics limits of a workspace, and the time up to which its usage is counted. Ignores events that were lost in transit. */
 export async function usageStateOf(deps: UsageDeps, workspaceId: string): Promise<UsageState> {
   const [settings, countedUntilMs] = await Promise.all([
     analyticsSettingsOf(deps.db, workspaceId),

@@ -108,7 +108,7 @@ describe("the usage response", () => {
     expect((await ask(aQuery(), [counted])).usage).toEqual({ kind: "counted", rows: [counted] });
   });
 
-  test("usage response has each hour from start to end with or without data", async () => {
+  test("usage response has a row for each hour from start to end, even without data", async () => {
     const end = at("2026-03-04T15:05");
     const { usage } = await ask(aQuery({ slice: "hour", endMs: end }), [
       aRow({ timeMs: at("2026-03-04T10:00"), total: 4 }),
@@ -142,7 +142,7 @@ describe("the usage response", () => {
   });
 });
 
-test("usage response fills only slices without data", () => {
+test("usage response fills with zeros only slices without data", () => {
   const counted = [aRow({ timeMs: 20, total: 1 }), aRow({ timeMs: 15, total: 9 })];
   expect(fillSlices([10, 20], counted)).toEqual([aRow({ timeMs: 10 }), aRow({ timeMs: 20, total: 1 })]);
 });

@@ -2,18 +2,18 @@ import type { CountOrder, CountQuery, UsageCount } from "../../../analytics/coun
 import { Code } from "../../../core/verification/codes.ts";
 import { countSlices, fullHours, HOUR_MS, sliceStart, slicesBetween } from "./slices.ts";
 
-/* Counts verifications for callers without SQL: per time slice, per target, or both. */
+/* Counts verifications per time slice, per target, or both, for callers that do not use SQL. */
 
 /** Maximum number of rows in a response with one row per slice, including empty slices. */
 export const FILLED_MAX = 10_000;
 /** Maximum number of rows in any other response. */
 export const COUNTED_MAX = 100_000;
 
-/** Maximum time that an event may lie in the future; later events are not stored. */
+/** How far in the future the time of an event can be. Events beyond that are not stored. */
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
 export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order" | "rowsMax"> {
-  /** Start and end of the window, Unix ms. Both are expanded to full hours. */
+  /** Start and end of the window, Unix ms. The window is expanded to full hours. */
   readonly startMs: number;
   readonly endMs: number;
   /** Order of the rows; `undefined` sorts by time if there are slices, otherwise by total, largest first. */
@@ -24,7 +24,7 @@ export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order"
 
 interface Clock {
   readonly nowMs: number;
-  /** Time before which events are not counted, Unix ms. */
+  /** Start of the time for which events are counted, Unix ms. */
   readonly visibleFromMs: number;
 }
 
@@ -36,8 +36,8 @@ export type Usage =
   | { readonly kind: "tooMany"; readonly rowsMax: number };
 
 /**
- * Counts verifications. Time slices without a target include empty ones, with zeros. Targets, and slices of a target, are present only if
- * they had events. Without slices and targets, the result has exactly one row.
+ * Counts verifications. If only time slices are requested, empty slices are included with zeros. If targets are requested, the result
+ * contains only targets, or slices of a target, that have events. With neither, the result has exactly one row.
  */
 export async function countUsage(count: CountVerifications, question: UsageQuery, clock: Clock): Promise<Usage> {
   const { slice, by, limit = COUNTED_MAX } = question;
@@ -61,7 +61,7 @@ export async function countUsage(count: CountVerifications, question: UsageQuery
 
 const BY_TIME: CountOrder = { by: "time", descending: false };
 
-/** Queries the analytics store for the part of the window that can contain events. Returns all counted rows, without a limit. */
+/** Queries the analytics store for the part of the window that can contain events. Returns all rows, before the caller's limit is applied. */
 export async function countWithin(
   count: CountVerifications,
   {
@@ -91,7 +91,7 @@ export function fillSlices(sliceStarts: readonly number[], counted: readonly Usa
   return sliceStarts.map((timeMs) => byTime.get(timeMs) ?? nothing(timeMs));
 }
 
-/** Sorts rows of slices by a count; rows with equal counts are sorted by time. */
+/** Sorts slices by a count, and slices with equal counts by time. */
 export function inOrder(rows: readonly UsageCount[], { by, descending }: CountOrder): UsageCount[] {
   const rankOf = (row: UsageCount): number =>
     by === "time" ? (row.timeMs ?? 0) : by === "total" ? row.total : row.byCode[by];

@@ -43,7 +43,7 @@ export async function countVerifications(deps: UsageDeps, question: UsageQuery):
 }
 
 /**
- * Counts the verifications of keys by UTC day, omitting empty days, sorted by time.
+ * Counts the verifications of keys per UTC day. The days are sorted by time; days without verifications are omitted.
  * @throws PublicError one of `COUNT_ERRORS`.
  */
 export async function countDays(
@@ -57,7 +57,7 @@ export async function countDays(
 }
 
 /**
- * Returns the error for a query that takes too long. Its message is the same for both analytics stores, and tells the caller what to
+ * Returns the error for a query that takes too long. Its message is the same for both analytics stores, and says what the caller can
  * change.
  */
 const tooSlow = (cause: QueryRejected): QueryRejected =>

@@ -11,8 +11,8 @@ export interface RecordSeen {
 }
 
 /**
- * Reads the record of a key from Postgres, and from the store that the gates read; `isSame` is true if both records are equal. `meta`, the
- * owner and the environment are not compared, because pods do not receive them.
+ * Reads the record of a key both from Postgres and from the store that the gates read. `isSame` is true if the records are equal. `meta`,
+ * the owner and the environment are not compared, because pods do not receive them.
  */
 export async function seeRecord(
   { db, installation }: Pick<InstallationDeps, "db" | "installation">,

@@ -18,7 +18,7 @@ export interface RequestedIdentity {
 
 /**
  * Creates an identity with its limits and returns its id.
- * @throws PublicError 400 if its meta is too large or two limits have the same name; 409 if its external id exists.
+ * @throws PublicError 400 if the meta is too large or two limits have the same name; 409 if a live identity has the external id.
  */
 export async function createIdentity(
   actor: Actor,

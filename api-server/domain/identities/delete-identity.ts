@@ -8,7 +8,7 @@ import { identityDeleted } from "./identities.ts";
 import { limitsChanged } from "./identity-limits.ts";
 
 /**
- * Deletes an identity and its limits; its keys stay valid without them.
+ * Deletes an identity and its limits. The identity's keys stay valid, but have no identity and none of these limits any more.
  * @param identity id or external id; the id takes precedence.
  * @throws PublicError 404.
  */

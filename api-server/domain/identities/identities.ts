@@ -3,7 +3,7 @@ import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent, AuditedCall } from "../../db/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../db/identities.ts";
 
-/** Maximum number of attempts if an identity is deleted between two steps of a call. */
+/** Maximum number of attempts. An attempt fails if the identity is deleted between two of its steps. */
 const ATTEMPTS_MAX = 5;
 
 /**
@@ -44,5 +44,5 @@ export const identityDeleted = ({ id, externalId }: { id: string; externalId: st
   targets: [{ type: "identity", id, name: externalId }],
 });
 
-/** Empty meta is stored as `null`, so that responses need not distinguish empty and missing meta. */
+/** Empty meta is stored as `null`, because responses do not distinguish between empty and missing meta. */
 export const storedMeta = (meta: Json): Json | null => (Object.keys(meta).length === 0 ? null : meta);

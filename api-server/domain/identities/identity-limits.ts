@@ -42,7 +42,7 @@ interface Named {
   readonly externalId: string;
 }
 
-/** Returns the audit events of an executed plan. */
+/** Returns the audit events for changes that were made. */
 export const limitsChanged = (identity: Named, { created, updated, deleted }: Partial<LimitsPlan>): AuditEvent[] => [
   ...(created ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.create", done: "Created" })),
   ...(updated ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.update", done: "Updated" })),

@@ -16,11 +16,14 @@ export interface IdentityChange {
   readonly identity: string;
   /** New meta, which replaces the complete value; an empty object removes it. */
   readonly meta: Json | undefined;
-  /** New limits, which replace all others. A limit with an existing name keeps its id. */
+  /** New limits. They replace all existing limits. A limit with an existing name keeps its id. */
   readonly ratelimits: readonly ChangedRatelimit[] | undefined;
 }
 
-/** A requested limit. If a caller cannot express `autoApply`, `undefined` keeps the stored value; it is false for a new limit. */
+/**
+ * A requested limit. `autoApply` is `undefined` if the caller's API cannot express it: an existing limit keeps its value, and a new limit
+ * gets false.
+ */
 export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
 
 /**
@@ -36,7 +39,7 @@ export async function updateIdentity(
   checkDistinctNames(change.ratelimits ?? []);
   checkMeta(change.meta);
   return inTransaction(deps, async (tx) => {
-    // Locks the identity before any read, so that the second of two concurrent calls sees the result of the first.
+    // Locks the identity before reading anything, so that the second of two concurrent calls sees the result of the first.
     const row = await lockIdentity(tx, { workspaceId, identity: change.identity });
     if (row === undefined) throw identityNotFound(change.identity);
     const { id: identityId, external_id: externalId } = row;
@@ -69,7 +72,7 @@ const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow):
   autoApply: auto_apply,
 });
 
-/** Sorts limits before comparing them, because a different order is not a change. */
+/** Sorts the limits before comparing them, because their order does not matter. */
 const inOrder = <T extends { readonly ratelimits: readonly RequestedRatelimit[] }>(fields: T) => ({
   ...fields,
   ratelimits: fields.ratelimits

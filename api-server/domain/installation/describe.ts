@@ -14,7 +14,7 @@ import { listWorkspaceIds } from "../../db/workspaces.ts";
 import type { InstallationDeps, InstallationDetails } from "../deps.ts";
 import { check, type Part, type Seen, type UnavailableSince } from "./part.ts";
 
-/* Describes each component of an installation, in the order in which a change passes through them. */
+/* Describes the components of an installation, in the order in which a change passes through them. */
 
 /** Name of the connection that each api-server uses to check Postgres (health/watch.ts). */
 export const HEALTH_CONNECTION = "postern-health";

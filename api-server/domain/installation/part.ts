@@ -1,11 +1,11 @@
 import { within } from "../../../edge/redis/script.ts";
 
 /*
- * One component of an installation for the dashboard: its details, its state, and documentation for its problem. Each component has its own
- * deadline, so that a slow database delays only the components that depend on it.
+ * One component of an installation, as the dashboard shows it: its details, its state and, if it has a problem, where the solution is
+ * documented. Each component has its own deadline, so that a slow database delays only the components that depend on it.
  */
 
-/** State of a component. `off` means that this installation does not use it, and `away` that it does not respond. */
+/** State of a component. `off`: this installation does not use the component. `away`: the component does not respond. */
 export type PartState = "ok" | "warn" | "away" | "off";
 
 /** Details by name. The suffix of a name is its unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */
@@ -14,7 +14,7 @@ export type Details = Readonly<Record<string, string | number | boolean>>;
 export interface Part {
   readonly part: string;
   readonly state: PartState;
-  /** The problem in one sentence, and the document that describes the solution. */
+  /** The problem in one sentence, and the path of the document that describes the solution. */
   readonly problem?: string;
   readonly help?: string;
   /** Time at which this process first saw the component unavailable, Unix ms. */

@@ -16,15 +16,15 @@ export interface CreditsChange<Required extends RequiredPermission> {
   readonly operation: "set" | "increment" | "decrement";
   /** Value of the operation. With `set`, `null` makes the key unlimited. */
   readonly value: number | null | undefined;
-  /** Permission on the key's API that the root key needs. */
+  /** Permission that the root key needs on the key's API. */
   readonly needed: Required;
   /** Field of the request that contains the operation. Errors name it as their location. */
   readonly operationField: string;
 }
 
 /**
- * Sets, increments or decrements the current credits. Manifests do not contain credits, so any caller may change the credits of a managed
- * key.
+ * Sets, increments or decrements the current credits. Credits of a managed key can be changed by any caller, because manifests do not
+ * contain credits.
  * @returns the credits after the change.
  * @throws PublicError 404, 403, and 400 if the operation is invalid for this key or lacks a value.
  */

@@ -24,7 +24,7 @@ type Refill = CreditsState["refill"];
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
-  /** Whether the externalId is also stored as the v1 owner. Otherwise, a change of the externalId clears the owner. */
+  /** Whether the `externalId` is also stored as the v1 owner. If false, changing the `externalId` clears the owner. */
   readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
@@ -46,7 +46,7 @@ export interface KeyChanges {
 export interface KeyChange<Required extends RequiredPermission> {
   readonly keyId: string;
   readonly changes: KeyChanges;
-  /** Permission on the key's API that the root key needs. */
+  /** Permission that the root key needs on the key's API. */
   readonly needed: Required;
   /** Field of the request that contains the refill. Errors name it as their location. */
   readonly refillField: string;
@@ -55,8 +55,8 @@ export interface KeyChange<Required extends RequiredPermission> {
 }
 
 /**
- * Changes a key atomically.
- * @throws PublicError 404, 403, 409 `managed_by_manifest`, 400, errors of `relink`, 409 `managed_exists`, in this order.
+ * Changes a key atomically. @throws PublicError, checked in this order: 404, 403, 409 `managed_by_manifest`, 400, the errors of `relink`,
+ * 409 `managed_exists`.
  */
 export async function changeKey<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
@@ -84,7 +84,7 @@ export async function changeKey<Required extends RequiredPermission>(
     }
     const stored = await findKey(tx, ref);
     const after = stored && (await fieldsOf(tx, ref, stored));
-    // The API may have been deleted while the call waited for the key's lock. Then the key is no longer found, and no change is logged.
+    // If the API was deleted while the call waited for the key's lock, the key is not found here, and no change is logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
     await insertAudit(tx, actor, [
       ...linked,
@@ -112,8 +112,8 @@ const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the refill rules against the stored key before any write. The stored row always has the current refill, and shows whether the key
- * is limited. Returns the refill that the key will have.
+ * Checks the refill rules against the stored key before any write. The stored row suffices: unlike the remaining credits, the refill and
+ * whether the key is limited are always current there. Returns the refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =
@@ -123,10 +123,7 @@ function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Re
   return creditsAfter(toCreditsState(stored), changes, refillField).refill;
 }
 
-/**
- * Returns the time of the last refill. A new refill, or one that moves to another day, starts now; `putKeyCredits` computes the next due
- * date in the same way.
- */
+/** Returns the time of the last refill. A refill that is new or moves to another day counts as refilled now, as in `putKeyCredits`. */
 function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | null {
   if (refill === undefined) return null;
   const isNew = key.refill_amount === null || key.refill_day !== (refill.refillDay ?? null);

@@ -40,7 +40,7 @@ test("failure to suspend a credit counter rolls back the whole change", async ()
   expect(await app.data("keys.getKey", { keyId })).not.toHaveProperty("name");
 });
 
-test("change succeeds if a credit counter cannot be reopened, and the next spender reopens it", async () => {
+test("change succeeds even if the credit counter cannot be reopened, and the next call that spends credits reopens it", async () => {
   const { t: app, keyId, key, mend } = await withFailing("load");
   expect((await app.call("keys.updateKey", { keyId, credits: { remaining: 50 } })).status).toBe(200);
   expect(app.logs.join()).toContain("credit counters stay closed until a spender requests them");

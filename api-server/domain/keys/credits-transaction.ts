@@ -4,7 +4,7 @@ import type { CreditRow } from "../../credits/service.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { CreditsDeps } from "../deps.ts";
 
-/** Changes credits: receives the exact state and returns the one to store; `undefined` means unlimited. */
+/** Function that changes credits: receives the exact current state and returns the state to store. `undefined` means unlimited. */
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
@@ -21,13 +21,13 @@ export async function inCreditsTransaction<T>(
   try {
     return await inTransaction(deps, (tx) =>
       work(tx, async (change) => {
-        // Sets the flag first, because the counter may be suspended even if the call fails.
+        // Sets the flag before the call, because even a failed call may have suspended the counter.
         suspended = true;
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // Skips the call of `reopen`, which would wait for the unreachable Redis again. If Redis suspends the counter later, the next
-          // call that spends credits requests that it be reopened.
+          // Does not call `reopen`, which would wait for the unreachable Redis again. If Redis executes the suspension late, the next call
+          // that spends credits requests a reload.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

@@ -14,8 +14,8 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 
 /*
  * Disables or enables all keys of an owner. An owner can have very many keys, so a call uses several transactions. The number of keys per
- * call is bounded, so that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An
- * interrupted call has changed some keys, and the next call continues. Managed keys are skipped, because their manifests would revert the
+ * call is limited, so that the call ends in time and the relay does not lag for long; the caller repeats the call until no keys remain. If
+ * a call is interrupted, the next one continues with the remaining keys. Managed keys are skipped, because their manifests would revert the
  * change.
  */
 
@@ -33,11 +33,11 @@ export interface EnabledKeys {
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Examples of the skipped managed keys, which the message names. */
+  /** Some of the skipped managed keys, to be named in the message. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 
-/** @throws PublicError 403 for the first API in which the owner has keys that the caller may not change; then no key is changed. */
+/** @throws PublicError 403, before any change, for the first API in which the owner has keys that the caller is not allowed to change. */
 export async function enableKeysOfOwner<Required extends RequiredPermission>(
   actor: Actor<Required>,
   {
@@ -61,7 +61,7 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
   };
   if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
 
-  // Restricts the change to the checked APIs, because a key of another API may get this owner in the meantime.
+  // Restricts the change to the APIs that were checked, because a key in another API may have been given this owner in the meantime.
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {

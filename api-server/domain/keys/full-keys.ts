@@ -3,7 +3,7 @@ import type { KeyVault } from "../../keys/key-vault.ts";
 import type { CreditsDeps, LogDeps, ReadDeps } from "../deps.ts";
 import { decryptKeys } from "./recoverable-keys.ts";
 
-/** A key with all data of its API response. */
+/** A key with all data that its API response contains. */
 export interface FullKey {
   readonly row: KeyRow;
   /** Permissions that the key holds directly and through roles, sorted by slug, and roles, sorted by name. */
@@ -15,8 +15,8 @@ export interface FullKey {
 }
 
 /**
- * Returns keys with all data of a response, in the given order, with one query for permissions, roles and limits. With a vault, the result
- * includes the strings of recoverable keys.
+ * Returns keys with all data of a response, in the given order. Reads permissions, roles and limits with one query. If a vault is given,
+ * the result includes the strings of recoverable keys.
  */
 export async function readFullKeys(
   deps: ReadDeps & LogDeps & Pick<CreditsDeps, "credits">,
@@ -36,7 +36,7 @@ export async function readFullKeys(
   return rows.map((row) => ({
     row,
     parts: sorted(partsByKey.get(row.id) ?? NONE),
-    // A key that was unlimited when its row was read may have received credits since then, so the row decides.
+    // The row decides whether the key is unlimited: it may have received credits since the row was read.
     remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
     plaintext: plaintexts.get(row.id),
   }));

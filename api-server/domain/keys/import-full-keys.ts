@@ -20,8 +20,8 @@ import { toCreditRow } from "./credits.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
 /*
- * Imports keys atomically: either all of them are stored, or the call fails. It handles up to a few hundred keys, with one statement per
- * kind of row; import-keys.ts imports thousands and skips known hashes.
+ * Imports up to a few hundred keys atomically, with one statement per kind of row: either all keys are stored, or the call fails. In
+ * contrast, import-keys.ts imports thousands of keys and skips existing hashes.
  */
 
 /** Settings of a key, without its secret and its API. */
@@ -42,11 +42,11 @@ export interface KeyDefinition {
 /** A key that another system issued, as its importer describes it. */
 export interface ForeignKey extends KeyDefinition {
   readonly hash: string;
-  /** Key string, which is stored encrypted if the API keeps recoverable keys; `undefined` if the importer does not know it. */
+  /** Key string, which is stored in encrypted form if the API stores recoverable keys; `undefined` if the importer does not know it. */
   readonly plaintext: string | undefined;
 }
 
-/** An imported key that is ready to be stored: with its id, and without its plaintext. */
+/** An imported key that is ready to be stored. It has an id, and its plaintext is removed. */
 export interface FullKeyToImport extends KeyDefinition {
   readonly id: string;
   readonly api: ApiRow;
@@ -55,13 +55,13 @@ export interface FullKeyToImport extends KeyDefinition {
   readonly sealed: SealedString | undefined;
 }
 
-/** Caller and dependencies that preparing a key requires. */
+/** Caller and dependencies that are needed to prepare a key. */
 interface Preparing {
   readonly caller: { readonly workspaceId: string };
   readonly deps: Pick<ChangeDeps, "randomBytes"> & VaultDeps;
 }
 
-/** Generates the id of the key, and encrypts its plaintext if the API keeps recoverable keys. */
+/** Generates an id for the key, and encrypts its plaintext if the API stores recoverable keys. */
 export function prepareImport(
   { caller: { workspaceId }, deps: { randomBytes, keyVault } }: Preparing,
   api: ApiRow,
@@ -86,7 +86,7 @@ export async function importFullKeys(
   await refuseExistingHashes(tx, keys);
   const identityIds = new Map<string, string>();
   const events: AuditEvent[] = [];
-  // Creates owners in sorted order, so that two imports of the same owners wait for each other instead of deadlocking.
+  // Creates owners in sorted order, so that two imports of the same owners do not deadlock.
   const owners = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   for (const externalId of [...owners].sort()) {
     const ensured = await ensureIdentity(tx, call, externalId);
@@ -103,7 +103,8 @@ export async function importFullKeys(
 }
 
 /**
- * Maximum number of names in an error. A hundred keys may name 100,000 missing roles, and the error is part of a response and a log line.
+ * Maximum number of names in an error, which must fit into a response and a log line, although a hundred keys can name 100,000 missing
+ * roles.
  */
 const NAMED = 20;
 
@@ -146,7 +147,7 @@ async function refuseExistingHashes(tx: PoolClient, keys: readonly FullKeyToImpo
   if (hashes.length < keys.length || (await listHashes(tx, { hashes })).length > 0) throw hashTaken();
 }
 
-/** Error for a hash of an existing key. It does not identify that key, because another workspace may own it. */
+/** Error for a hash that belongs to an existing key. It does not identify that key, because another workspace may own it. */
 const hashTaken = (): PublicError =>
   new PublicError("key_already_exists", "A key in the request already exists, or occurs in it twice.");
 

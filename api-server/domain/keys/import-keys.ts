@@ -101,7 +101,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Returns each named permission or role once, even if it is named several times or in different case. */
+/** Returns each named permission or role once, even if it is named several times, with the same or different letter case. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

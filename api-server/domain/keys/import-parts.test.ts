@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-test("key import may name more identities than a function call has arguments", async () => {
+test("key import can name more identities than JavaScript allows arguments in a function call", async () => {
   const count = 135_000;
   const tx = await t.deps.db.connect();
   try {
@@ -33,7 +33,7 @@ test("key import may name more identities than a function call has arguments", a
   }
 });
 
-test("concurrent creation of equal roles and permissions waits without a deadlock", async () => {
+test("concurrent creation of the same roles and permissions does not deadlock", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const { id: workspaceId } = t.workspace;
   const migrationId = "mig_order";

@@ -7,11 +7,11 @@ import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
 /*
- * Looks up the permissions, roles and identities that imported keys name, for all keys together. Missing ones are created; concurrent
- * callers with the same names get the same rows.
+ * Looks up the permissions, roles and identities that imported keys name, for all keys together. Creates missing ones. Concurrent callers
+ * with the same names get the same rows.
  */
 
-/** Maximum number of attempts if a row that another transaction created is deleted before it can be read. */
+/** Maximum number of attempts. An attempt fails if another transaction created a row and it is deleted before this one can read it. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Actor, "caller" | "deps" | "require">;
@@ -25,7 +25,7 @@ interface Naming {
 export interface ImportDeps {
   /** Ids of identities by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** Permissions by lower-case slug. The name of each permission is its slug in the stored spelling. */
+  /** Permissions by lower-case slug. A permission is named after its slug, in the stored spelling. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
   /** Roles by the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;

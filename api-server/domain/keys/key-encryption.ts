@@ -5,8 +5,8 @@ import type { Grants, RequiredPermission } from "../permissions/required-permiss
 
 /**
  * Checks the requirements for storing or returning a recoverable key, in this order: the server has encryption keys, the root key has the
- * permission, the API has key encryption.
- * @throws PublicError 412, 403, 412.
+ * permission, and key encryption is enabled for the API.
+ * @throws PublicError 412, 403 or 412, respectively.
  */
 export function requireKeyEncryption<Required extends RequiredPermission>(
   { deps, require }: { readonly deps: VaultDeps } & Pick<Grants<Required>, "require">,

@@ -16,7 +16,7 @@ export const keyCreated = (key: Named, api: Named): AuditEvent => ({
 
 interface Importing {
   readonly apiId: string;
-  /** Migration id as in the request. */
+  /** Migration id from the request. */
   readonly migrationId: string;
 }
 
@@ -25,7 +25,7 @@ const targetsOf = ({ apiId, migrationId }: Importing): AuditEvent["targets"] => 
   { type: "migration", id: migrationId },
 ];
 
-/** Returns the event for accepted keys that the key queue creates later. */
+/** Returns the event for accepting keys that the key queue will create. */
 export const keysEnqueued = (count: number, importing: Importing): AuditEvent => ({
   event: "key.enqueue",
   description: `Accepted ${count} keys for API ${importing.apiId}`,

@@ -12,11 +12,11 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * Links of a key to its direct permissions and to its roles. Six procedures change links. Each defines the requested links, and this file
- * writes only the difference, so that a repeated call changes nothing.
+ * Links of a key to its direct permissions and to its roles. Six procedures change links. Each one computes the desired links, and this
+ * file writes only the difference, so a repeated call changes nothing.
  */
 
-/** One kind of link: how its links are read and written, and how the audit log names their target. */
+/** A kind of link: how links of this kind are read and written, and how the audit log names their targets. */
 interface LinkSort<End extends { readonly id: string }> {
   readonly list: (tx: PoolClient, key: KeyRef) => Promise<End[]>;
   readonly replace: (tx: PoolClient, key: KeyRef, ids: readonly string[]) => Promise<void>;
@@ -38,8 +38,8 @@ export const roleLinks: LinkSort<RoleRow> = {
 };
 
 /**
- * Returns the key, locked, so that concurrent calls for one key run one at a time and see each other's result.
- * @param ref.needed permissions that the root key must hold; those that exist per API are checked for the key's API.
+ * Locks the key and returns it. The lock makes concurrent calls for a key run one at a time, so each sees the result of the one before.
+ * @param ref.needed permissions that the root key must hold; those with an API as their scope are checked for the key's API.
  * @throws PublicError 404 `key_not_found`, or 403 if the key exists but the root key lacks a permission.
  */
 export async function lockKeyToLink<Required extends RequiredPermission>(
@@ -53,9 +53,9 @@ export async function lockKeyToLink<Required extends RequiredPermission>(
 }
 
 export interface Relinking<End> {
-  /** Returns the requested links, given the current ones. A repeated link counts once. */
+  /** Returns the desired links, given the current ones. Duplicates are ignored. */
   readonly wanted: (held: readonly End[]) => readonly End[];
-  /** Events of objects that were created for the change. The audit log lists them between the removed and the added links. */
+  /** Events of objects that were created for the change. The audit log lists them after the removed links and before the added ones. */
   readonly events?: readonly AuditEvent[];
 }
 
@@ -84,7 +84,10 @@ interface Written<End> {
   readonly events: readonly AuditEvent[];
 }
 
-/** Replaces the links of a locked key with the requested ones. The caller changes the key's own row and writes the audit log. */
+/**
+ * Replaces the links of a locked key with the requested ones. Leaves it to the caller to change the key's own row and to write the audit
+ * log.
+ */
 export async function writeLinks<End extends { readonly id: string }>(
   tx: PoolClient,
   key: KeyRef,

@@ -189,7 +189,7 @@ describe("a key that cannot be created yet", () => {
   });
 });
 
-test("queued key ignores unknown members and fills missing ones of other versions", async () => {
+test("queued key written by another version is created: unknown members are ignored, missing ones get defaults", async () => {
   const secret = newSecret();
   await accepted([{ plaintext: secret, name: "old" }]);
   await query(`update queued_keys set definition = '{"name": "old", "later": 1}',
@@ -261,7 +261,7 @@ const waiter = () =>
   });
 
 describe("while a key's transaction is in progress", () => {
-  test("queued key is created once after its process crashes in the transaction", async () => {
+  test("queued key is created exactly once after a process crashed in the creating transaction", async () => {
     const secret = newSecret();
     const holder = await holdHash(secret);
     await accepted([{ plaintext: secret, ownerId: "owner_of_it" }]);
@@ -281,7 +281,7 @@ describe("while a key's transaction is in progress", () => {
     expect((await t.audit(mine.id)).filter(({ event }) => event === "key.create")).toHaveLength(1);
   });
 
-  test("queued key in a blocked transaction delays no other key or workspace", async () => {
+  test("queued key whose transaction is blocked delays no other key or workspace", async () => {
     const [held, beside, elsewhere] = [newSecret(), newSecret(), newSecret()];
     const holder = await holdHash(held);
     await accepted([{ plaintext: held }]);
@@ -362,7 +362,7 @@ test("key queue exposes no plaintext key in tables, logs or responses", async ()
   expect(await found()).toEqual([]);
 });
 
-test("key queue limit of a workspace rejects a whole call with 429", async () => {
+test("key queue limit of a workspace rejects all keys of a call with 429", async () => {
   const other = await apiOf(await t.makeWorkspace());
   await query(
     `insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition, requested_by, enqueued_at, due_at)

@@ -29,22 +29,23 @@ import { requestIdOf } from "./queued-key-record.ts";
  */
 
 /**
- * Maximum number of retries: 2 s, 4 s, … 1,024 s after the previous attempt. A key that cannot be created is abandoned after 34 minutes.
+ * Maximum number of retries. They follow 2 s, 4 s, … 1,024 s after the previous attempt, so a key that cannot be created is abandoned after
+ * 34 minutes.
  */
 export const RETRIES_MAX = 10;
 /** Backoff without jitter: keys are tried one at a time, so keys that failed together are not retried together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
-/** Errors that end the retries: the API was deleted, and a retry cannot find it again because ids are never reused. */
+/** Errors that end the retries, because the API or workspace was deleted. Ids are never reused, so no retry can find it again. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
-/** Limits of a time slice, which ends when it reaches either of them. */
+/** Limits of a time slice. The slice ends when it reaches either of them. */
 const TURN = { batchesMax: 10, msMax: 500 } as const;
 /** Number of keys per transaction. With 25 keys, the shared statements cost little per key. */
 const BATCH = 25;
 /** Timeouts of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
 const MEASURED_MAX = 1_000_000;
-/** Maximum length of the reason in a log line, because an error may list many missing names. */
+/** Maximum length of the reason in a log line. An error may list many missing names. */
 const DETAIL_CHARACTERS_MAX = 1_000;
 
 interface KeyQueueDeps extends Transacting {
@@ -130,7 +131,7 @@ export class KeyQueue {
     this.#oldest.set(oldest === null ? 0 : Math.max(0, nowMs() - oldest) / 1000);
   }
 
-  /** Ends the time slices in progress; each still completes its current key. */
+  /** Ends the time slices in progress after their current keys. */
   close(): void {
     this.#isClosing = true;
   }
@@ -165,8 +166,8 @@ export class KeyQueue {
   }
 
   /**
-   * Tries to create each key separately after a batch has failed. Keys that fail again are no longer due, so every key of the batch gets
-   * its attempt.
+   * Tries to create each key separately after a batch has failed. A key that fails again is postponed, so every key of the batch gets an
+   * attempt.
    */
   async #oneByOne(workspaceId: string, count: number): Promise<void> {
     for (let tried = 0; tried < count; tried++) {
@@ -193,7 +194,7 @@ export class KeyQueue {
   }
 }
 
-/** Returns the names by which the caller can find the key. They contain neither its secret nor its hash. */
+/** Returns the members by which the caller can identify the key in the log. They contain neither its secret nor its hash. */
 const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,

@@ -6,7 +6,7 @@ import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 export interface LimitInUse {
   readonly row: RatelimitRow;
   readonly of: "key" | "identity";
-  /** Whether a limit of the key has the same name and applies instead of this limit of the identity. */
+  /** Whether this limit of the identity does not apply because the key has a limit with the same name. */
   readonly isReplaced: boolean;
   /** State of the counter; `undefined` while the Redis counters are unreachable. */
   readonly current: LimitCount | undefined;

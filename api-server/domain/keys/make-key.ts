@@ -24,7 +24,7 @@ import { requireKeyEncryption } from "./key-encryption.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 import { drawKey } from "./new-key.ts";
 
-/** A requested key. Default prefix and length: those of the API. */
+/** A requested key. The prefix and the length default to those of the API. */
 export interface KeyToMake {
   readonly apiId: string;
   readonly prefix?: string | undefined;
@@ -36,7 +36,7 @@ export interface KeyToMake {
   /** Environment of the key in v1. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles. A missing role is an error, unless `needed` has a permission to create roles. */
+  /** Names of roles. A missing role is an error, unless `needed` names a permission to create roles. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs of permissions. Missing permissions are created. */
   readonly permissions?: readonly string[] | undefined;
@@ -60,17 +60,17 @@ type Making<Required extends RequiredPermission> = Actor<Required, ChangeDeps & 
 /** Permissions that the root key needs on the API. */
 interface MakeNeeds<Required extends RequiredPermission> {
   readonly createKey: Required;
-  /** Permission that is needed for a recoverable key. */
+  /** Permission that is required for a recoverable key. */
   readonly encryptKey: Required;
-  /** Permission that v1 needs for a new role. In v2, creating a key never creates roles. */
+  /** Permission that v1 requires to create a missing role. In v2, creating a key never creates roles. */
   readonly createRole?: Required;
-  /** Permission that v1 needs for a new permission. In v2, the permission to create the key is enough. */
+  /** Permission that v1 requires to create a missing permission. In v2, the permission to create the key suffices. */
   readonly createPermission?: Required;
 }
 
 /**
- * Creates a key, with the missing identity and permissions that it names, atomically.
- * @throws PublicError 404 API, 403, 412 encryption, 400, 404 role, 409 `managed_exists`, in this order.
+ * Atomically creates a key, and the identity and permissions that it names if they are missing.
+ * @throws PublicError, checked in this order: 404 for the API, 403, 412 for encryption, 400, 404 for a role, 409 `managed_exists`.
  */
 export async function makeKey<Required extends RequiredPermission>(
   actor: Making<Required>,
@@ -91,9 +91,9 @@ export async function makeKey<Required extends RequiredPermission>(
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, actor, requested, { api, vault, needed: required }));
   } catch (error) {
-    // The same manager has created a key with this name concurrently. The error of the second check names that key.
+    // The same manager has concurrently created a key with this name. The check is repeated because its error names that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
-    // A joined transaction is aborted and cannot read the other key.
+    // In a joined transaction, which is now aborted, the other key cannot be read.
     if (deps.joined !== undefined) {
       const detail = `A concurrent call has created a key with this name for ${creatingManager(actor)}.`;
       throw new PublicError("managed_exists", detail, { cause: error });
@@ -170,7 +170,10 @@ async function insertEverything<Required extends RequiredPermission>(
   return { keyId, key };
 }
 
-/** Returns the distinct roles with these names. Throws PublicError 404 for a missing role, or 403 if the root key may not create it. */
+/**
+ * Returns the distinct roles with these names. Throws PublicError 404 for a missing role, or 403 if the root key is not allowed to create
+ * it.
+ */
 async function findRoles<Required extends RequiredPermission>(
   tx: PoolClient,
   actor: Making<Required>,
@@ -183,8 +186,8 @@ async function findRoles<Required extends RequiredPermission>(
 }
 
 /**
- * Throws PublicError 409 `managed_exists` if the manager already has a key with this name. A manager's keys are distinguished by name, and
- * the first key cannot be returned, because its string is not stored.
+ * Throws PublicError 409 `managed_exists` if the manager already has a key with this name. A manager's keys are distinguished by name. The
+ * existing key cannot be returned instead, because its string is not stored.
  */
 async function refuseSecondOfManager(
   db: Pick<PoolClient, "query">,

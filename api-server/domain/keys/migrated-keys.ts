@@ -4,8 +4,8 @@ import { findMigratedKey, rewriteMigratedKey } from "../../db/migrated-keys.ts";
 import { inTransaction, type Transacting } from "../../db/transaction.ts";
 
 /**
- * Handles the first use of a key that a migration imported: from then on, api-servers and pods find the key by its own hash. If several
- * uses are concurrent, one of them rewrites the key, and all find it.
+ * Handles the first use of a key that a migration imported: from then on, api-servers and pods find the key by its own hash. Of several
+ * concurrent first uses, one rewrites the key, and all of them find it.
  * @param presented.hash hash of the complete key.
  * @returns whether a key can be found by that hash now.
  */
@@ -30,13 +30,13 @@ export async function takeOverMigratedKey(
     try {
       await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
     } catch (error) {
-      // Another key already has this hash: a key of another workspace, or a deleted one. This call sees neither of them.
+      // Another key already has this hash. It is deleted or belongs to another workspace, so this call cannot see it.
       if (isUniqueViolation(error, "keys_hash_key")) return false;
       throw error;
     }
   }
-  // If another transaction rewrote the key, this transaction has no outbox entries. The negative cache entry of this process must still be
-  // dropped.
+  // If another transaction rewrote the key, this one has no outbox entries, so the negative cache entry of this process must be dropped
+  // explicitly.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

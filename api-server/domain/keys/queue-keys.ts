@@ -9,14 +9,15 @@ import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";
 
-/** Maximum number of queued keys in one workspace. A caller waits for the result, and more keys would take too long. */
+/** Maximum number of queued keys in one workspace. With more, callers would wait too long for their keys. */
 export const QUEUED_KEYS_MAX = 100_000;
 /** Time after which the caller may retry, in seconds. A few thousand keys are created in this time. */
 const RETRY_AFTER_S = 30;
 
 /**
- * Accepts keys that are created later, in the background (queued-key-outcomes.ts), even if the root key is revoked in the meantime.
- * @throws PublicError 429 `key_queue_full`, and accepts none of the keys, if the workspace already has too many queued keys.
+ * Accepts keys and queues them. They are created later in the background (queued-key-outcomes.ts), even if the root key is revoked in the
+ * meantime.
+ * @throws PublicError 429 `key_queue_full`, without accepting any of the keys, if the workspace would have too many queued keys.
  */
 export async function queueKeys(
   actor: Actor<never, ChangeDeps & VaultDeps>,

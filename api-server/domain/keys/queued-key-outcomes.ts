@@ -10,8 +10,8 @@ import { queuedKeyGivenUp } from "./key-events.ts";
 import { readAsked, readDefinition } from "./queued-key-record.ts";
 
 /**
- * Creates accepted keys (queue-keys.ts), each on behalf of the root key that requested it, and removes their rows, which the transaction
- * has locked. Atomic.
+ * Atomically creates accepted keys (queue-keys.ts), each on behalf of the root key that requested it, and removes their queue rows. The
+ * transaction must have locked these rows.
  * @throws PublicError 404 if an API or the workspace was deleted in the meantime, otherwise like `importFullKeys`.
  */
 export async function createQueuedKeys(
@@ -49,7 +49,7 @@ function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   return [...calls.values()];
 }
 
-/** Removes the row of a key that is not created. Returns false if another process has tried to create the key since the row was read. */
+/** Removes a queued key without creating it. Returns false if another process has tried to create the key since its row was read. */
 export function giveUpQueuedKey(
   db: Pool,
   { nowMs, randomBytes }: AuditedCall["deps"],
@@ -64,7 +64,7 @@ export function giveUpQueuedKey(
   });
 }
 
-/** Returns the key of a queued key's row, and the number of failures when it was read. */
+/** Identifies the row of a queued key by its key, and by its number of failures when it was read. */
 export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
   workspaceId,
   keyId,

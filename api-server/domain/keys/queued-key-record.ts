@@ -5,11 +5,11 @@ import { UNMANAGED } from "../managed/rules.ts";
 import type { KeyDefinition } from "./import-full-keys.ts";
 
 /*
- * JSON part of a queued key. An api-server of another release may have written it, so unknown members are ignored and missing ones get
- * defaults.
+ * JSON part of a queued key's row. An api-server of another release may have written it, so unknown members are ignored and missing ones
+ * get defaults.
  */
 
-/** Schema of a member that is always present in the output; `optional()` would omit it. */
+/** Makes a member optional in the input, but always present in the output; `optional()` would omit it there. */
 const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
 
 const Definition = z.object({

@@ -4,7 +4,7 @@ import type { KeyVault, Opened } from "../../keys/key-vault.ts";
 import type { LogDeps, ReadDeps } from "../deps.ts";
 
 /**
- * Returns the strings of the given keys that are recoverable, by id. A string that cannot be decrypted is omitted and logged: its
+ * Returns the strings of the recoverable keys among the given ones, by key id. A string that cannot be decrypted is omitted and logged: its
  * encryption key was removed too early, or the row was tampered with.
  */
 export async function decryptKeys(
@@ -32,8 +32,8 @@ export interface Reencrypted {
 
 /**
  * Re-encrypts one batch of key strings with the first configured encryption key, if another encryption key was used for them. This is the
- * second step of a rotation, after which the older encryption keys may be removed. A batch is safe to repeat, and to run concurrently with
- * all other work. The cursor of the first batch is `""`.
+ * second step of a rotation, after which the older encryption keys can be removed. It is safe to repeat a batch, and to run it concurrently
+ * with any other work. The cursor of the first batch is `""`.
  */
 export async function reencryptKeys(
   { db, vault }: { readonly db: ReadDeps["db"]; readonly vault: KeyVault },

@@ -28,7 +28,7 @@ export async function removeKey<Required extends RequiredPermission>(
     const removable = {
       ...MANAGED.key,
       remove: async () => {
-        // Removes the Redis counter even if the key is only marked as deleted: such a key keeps its remaining credits in its row.
+        // Removes the Redis counter even if the key is only marked as deleted, because the key's row keeps the remaining credits.
         if (key.remaining !== null) await changeCredits((current) => (permanent ? undefined : current));
         if (permanent) await purgeKey(tx, ref);
         else await deleteKey(tx, { ...ref, deletedAt: deps.nowMs() });

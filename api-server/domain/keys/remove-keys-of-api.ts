@@ -17,15 +17,15 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { removeKey } from "./remove-key.ts";
 
 /*
- * Deletes all keys of an API. An API can have a million keys, so the call uses several transactions. After an interruption some keys
- * remain, and the next call continues. Each key has a row in the audit log.
+ * Deletes all keys of an API. An API can have a million keys, so the call uses several transactions. After an interruption, the next call
+ * continues with the remaining keys. The audit log gets a row for each key.
  */
 
 /** Number of keys that are deleted in one transaction. */
 const KEYS_PER_TRANSACTION = 500;
 
 /**
- * Returns the number of deleted keys; with `permanent`, also removes and counts keys that were already marked as deleted.
+ * Returns the number of deleted keys. With `permanent`, also removes, and counts, keys that were already marked as deleted.
  * @param needed permission that the root key needs on the API; the caller has already checked it.
  * @throws PublicError 409 `managed_by_manifest`, before any deletion, if a manifest manages one of the keys.
  */
@@ -64,7 +64,7 @@ async function inParts(work: () => Promise<number>): Promise<number> {
   return sum;
 }
 
-/** Removes keys with credits one at a time, because the Redis counter of each is suspended in the meantime. */
+/** Removes keys with credits one at a time, because each key's Redis counter must be suspended during its removal. */
 async function removeLimitedKeys<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
   {

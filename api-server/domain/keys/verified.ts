@@ -8,8 +8,8 @@ import type { Verdict } from "../../../edge/verification/verify.ts";
 import type { CreditsDeps, VerificationDeps } from "../deps.ts";
 
 /*
- * Steps after a verdict from edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error
- * for a call without a decision.
+ * Steps that `keys.verifyKey` of v1 and of v2 both take after a verdict from edge/verification: the event, the remaining credits, and the
+ * error for a call without a decision.
  */
 
 const NO_TAGS: readonly string[] = [];
@@ -23,7 +23,7 @@ export interface VerifiedCall {
   readonly startedMs: number;
 }
 
-/** Queues the event of a verification that found a key, whatever its result is. */
+/** Queues the event of a verification that found a key, whether or not the key was valid. */
 export function recordCall(
   deps: VerificationDeps,
   view: KeyView,

@@ -4,7 +4,7 @@ import type { Queryable } from "../../../postgres/queryable.ts";
 import type { Positioned } from "../../db/pages.ts";
 import type { ReadDeps } from "../deps.ts";
 
-/** Timeout of a search. A search may read every row of a workspace, and concurrent searches must not delay other requests. */
+/** Timeout of a search. A search may read every row of a workspace, and must not delay other requests for long. */
 const SEARCH_MS_MAX = 5000;
 
 /**
@@ -39,14 +39,14 @@ export async function readBriefly<T>(
 }
 
 /**
- * Maximum total bytes of the items of one page, because callers determine the size of some items. A page holds at least one item; an item
- * that does not fit starts the next page.
+ * Maximum total size of the items of one page, in bytes. Needed because callers determine how large some items are. A page holds at least
+ * one item; an item that does not fit starts the next page.
  */
 export const PAGE_BYTES_MAX = 4_194_304;
 
 /**
- * Returns the cursor of the next page; `undefined` on the last page. `ids` are the ids of this page and the first id of the next page.
- * `rows` are the rows of the first of these ids. A cursor may be the id of a row that was deleted in the meantime.
+ * Returns the cursor of the next page; `undefined` on the last page. `ids` are the ids of this page and, last, the first id of the next
+ * page. `rows` are the rows that were read for a prefix of these ids. A cursor may be the id of a row that was deleted in the meantime.
  */
 export function nextCursor(ids: readonly string[], rows: readonly Positioned[], limit: number): string | undefined {
   const place = rows.at(-1)?.place ?? 0;
