@@ -6,16 +6,16 @@ import type { Actor } from "../actor.ts";
 import type { ManagedResource, ManagedRow, NamedObject, Removable } from "./resources.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 
-/* Operations on managed objects of all kinds: lock, hand over, delete or release, with audit events. */
+/* Operations on managed objects of any kind: lock, transfer, delete and release. They return audit events. */
 
-/** A caller of the API, or an administrator, who sends no management headers. */
+/** A caller of the API or an administrator. Administrators send no management headers. */
 interface Acting extends Managing {
   readonly context: AuditContext;
 }
 
 const acting = (actor: Actor): Acting => ({ management: actor.management, context: auditContext(actor) });
 
-/** Operation on an object: `Adopted` and `Released` if only its manager changed. */
+/** Operation on an object. `Adopted` and `Released` mean that only its manager changed. */
 type Done = "Created" | "Updated" | "Adopted" | "Released" | "Deleted";
 
 /** Returns an audit event; the default description is the operation and the object. */
@@ -41,7 +41,7 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 }
 
 /**
- * Writes the new manager of a locked object, `null` for unmanaged, and leaves the rest unchanged.
+ * Writes only the manager of a locked object; `null` makes the object unmanaged.
  * @returns the audit events; empty if the manager does not change.
  * @throws PublicError 409 `managed_exists`.
  */
@@ -66,8 +66,8 @@ async function setManager<Row extends ManagedRow>(
   await adopting(actor, resource, () => resource.setManager(tx, row, manager, actor.context));
   const { workspaceId, timeMs } = actor.context;
   const ref = { workspaceId, kind: resource.kind, id: row.id };
-  // The orphan row stores the object's last manager, so that the same manifest can find the object again, and another manifest can adopt it
-  // only with permission. A managed object needs no such row.
+  // The orphan row stores the object's last manager. With it, the same manifest finds the object again, and other manifests can adopt the
+  // object only if they are allowed to. A managed object needs no such row.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   const change = changeOf({ manager: row.manager }, { manager });
@@ -75,8 +75,8 @@ async function setManager<Row extends ManagedRow>(
 }
 
 /**
- * Deletes a locked object: removes it, or, with `Postern-Release`, keeps it as unmanaged. Releasing an unmanaged object has no effect and
- * no log entry.
+ * Deletes a locked object or, with `Postern-Release`, keeps it as an unmanaged object. Releasing an unmanaged object has no effect and no
+ * log entry.
  * @throws PublicError 409 `managed_by_manifest`.
  */
 export async function deleteManaged<Row extends ManagedRow>(
@@ -92,7 +92,7 @@ export async function deleteManaged<Row extends ManagedRow>(
     return;
   }
   await resource.remove(tx, row, actor.context);
-  // Stores no orphan rows for keys, because millions may be removed, and a manifest never looks up orphaned keys.
+  // Keys get no orphan rows: there may be millions, and manifests never look up orphaned keys.
   if (row.manager === null && resource.kind !== "key") {
     await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: resource.kind, id: row.id });
   }

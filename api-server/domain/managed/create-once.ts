@@ -4,8 +4,8 @@ import type { Actor } from "../actor.ts";
 import { creatingManager } from "./rules.ts";
 
 /*
- * A manager has at most one object of each kind except keys. So a call with a manager can safely be repeated: the second call returns the
- * object that the first one created.
+ * A manager has at most one object of each kind, except keys. A call by a manager can therefore be repeated safely: the second call returns
+ * the object that the first one created.
  */
 
 /** Returns the existing object of the call's manager; `undefined` if the call has no manager. */
@@ -18,7 +18,7 @@ export async function findCreated<Kind extends ClaimedKind>(
   return manager === null ? undefined : findOwn(tx, kind, { workspaceId: actor.caller.workspaceId, manager });
 }
 
-/** Result of a creation: `own` is the manager's existing object; `taken` if another object conflicts. */
+/** Result of a creation. `own`: the manager already has this object. `taken`: another object conflicts. */
 export type Creation = { readonly outcome: "made" | "taken" } | { readonly outcome: "own"; readonly id: string };
 
 /** @param insert inserts the object; returns false if another object already has this name, or this manager. */

@@ -56,14 +56,14 @@ export interface Timestamp {
 }
 
 /**
- * Functions and texts for one kind of managed object. `Audited` has the columns that the audit log shows; the object need not be stored
- * yet.
+ * Functions and texts for one kind of managed object. `Audited` has the columns that the audit log shows, so it can also describe an object
+ * that is not stored yet.
  */
 export interface ManagedResource<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
   readonly kind: ManagedKind;
   /** Noun of the kind, which precedes the object's id in error messages. */
   readonly noun: string;
-  /** Name of the unique index that a second object of one manager would violate: `<table>_manager`. */
+  /** Name of the unique index (`<table>_manager`) that allows only one object per manager. */
   readonly index: `${string}_manager`;
   /** Event names of the audit log. */
   readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
@@ -80,7 +80,7 @@ export interface Removable<Row extends ManagedRow> {
   readonly remove: (tx: Queryable, row: Row, timestamp: Timestamp) => Promise<void>;
 }
 
-/** A kind of object that keys can have, such as a role. Up to a million keys may have the same object. */
+/** A kind of object that keys can hold, such as a role. A million keys can hold the same object. */
 export interface LockableResource<Row extends ManagedRow> {
   readonly kind: "role" | "permission";
   readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
@@ -106,7 +106,7 @@ interface Resources {
     Removable<NamespaceRow>;
   readonly override: ManagedResource<OverrideOfNamespace, NamedOverride, AuditedOverride> &
     Removable<OverrideOfNamespace>;
-  /** Keys have no common `remove`: `keys.deleteKey` deletes a key with its credits, in one of two ways. */
+  /** Keys have no `remove` here: `keys.deleteKey` either marks a key as deleted or removes it, and also handles its credits. */
   readonly key: ManagedResource<KeyRow, NamedObject, Pick<KeyRow, "id" | "name" | "api_id">>;
   readonly policy: ManagedResource<PolicyRow, NamedObject, Pick<PolicyRow, "id" | "name" | "api_id">> &
     Removable<PolicyRow>;

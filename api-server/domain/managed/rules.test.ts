@@ -53,7 +53,7 @@ test("deletion by a manager removes the object unless the manager releases it", 
   expect(isRemoval(management(RELEASE))).toBe(true);
 });
 
-test("created object gets its caller as manager, and an existing object only if it is adopted", () => {
+test("created object is managed by its caller, an existing object only if the caller adopts it", () => {
   expect(creatingManager(management(us))).toBe(US);
   expect(creatingManager(management(ADOPT))).toBeNull();
   expect(adoptingManager(management({ ...us, ...ADOPT }))).toBe(US);

@@ -5,7 +5,7 @@ import type { ManagedResource, ManagedRow } from "./resources.ts";
 /*
  * Rules for changing managed objects (api-v2.md section 24.1). An object that a manifest created carries its manager's name. Other callers
  * that try to change it get an error that refers to the manifest, because the operator would revert the change anyway. This prevents
- * mistakes between two writers, not attacks: any root key with the permission may send the header.
+ * accidental conflicts between two writers, not attacks: any root key with the required permission can send the header.
  */
 
 /** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
@@ -21,12 +21,12 @@ export interface Managing {
   readonly management: Management;
 }
 
-/** For calls without manager headers, and for procedures that ignore these headers: the call changes only unmanaged objects. */
+/** Used for calls without manager headers, and for procedures that ignore these headers. Such a call can change only unmanaged objects. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
- * Call it before a managed object is changed or deleted, with the row locked.
- * @returns the manager that the row must have after a change: `null` if it is, or becomes, unmanaged.
+ * Must be called before a managed object is changed or deleted, with its row locked.
+ * @returns the manager that the row must have after a change; `null` if the object is or becomes unmanaged.
  * @throws PublicError 409 `managed_by_manifest` if another manager manages it, or the caller names no manager.
  */
 export function guardManaged(
@@ -56,9 +56,9 @@ export const isRemoval = ({ management }: Managing): boolean => management.manag
 export const creatingManager = ({ management }: Managing): string | null => management.manager ?? null;
 
 /**
- * Runs a statement that may write a `manager`. A unique index ensures that a manager has at most one live object of a kind; adopting a
- * second one violates it.
- * @throws PublicError 409 `managed_exists` instead of the database error.
+ * Runs a statement that may write a `manager`. A manager can have only one live object of a kind; adopting a second one violates a unique
+ * index.
+ * @throws PublicError 409 `managed_exists` instead of that database error.
  */
 export const adopting = <T>(
   { management }: Managing,
@@ -66,7 +66,7 @@ export const adopting = <T>(
   work: () => Promise<T>,
 ): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** Like `adopting`, but takes the manager that the statement writes. */
+/** Like `adopting`, but for a statement that writes the given manager. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
   { index }: Pick<ManagedResource, "index">,

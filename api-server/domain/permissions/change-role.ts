@@ -26,12 +26,12 @@ export interface RoleChange {
   readonly role: string;
   /** New name; `undefined` leaves it unchanged. */
   readonly name?: string | undefined;
-  /** New description, of which null removes the stored one; `undefined` leaves it unchanged. */
+  /** New description; `null` removes it, `undefined` leaves it unchanged. */
   readonly description?: string | null | undefined;
 }
 
 /**
- * Changes name, description or manager of a role.
+ * Changes the name, description or manager of a role.
  * @throws PublicError 404, 403, 409 if another manager has the role or the name is taken.
  */
 export async function updateRole<Required extends RequiredPermission>(
@@ -79,7 +79,7 @@ export interface RoleGrants<Required extends RequiredPermission> {
   /** Slugs of all permissions of the role; missing permissions are created. */
   readonly slugs: readonly string[];
   readonly newSlugsNeed: Required;
-  /** Slugs that the role must grant before the change; `undefined` accepts any. */
+  /** Slugs of exactly the permissions that the role must grant before the change; `undefined` skips this check. */
   readonly expected?: readonly string[] | undefined;
 }
 
@@ -94,7 +94,7 @@ export async function setRolePermissions<Required extends RequiredPermission>(
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    // Locks the role, so that concurrent calls for it run one at a time and do not mix their results.
+    // Locks the role. Concurrent calls for the role run one at a time, so their results do not mix.
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, actor, slugs, newSlugsNeed);

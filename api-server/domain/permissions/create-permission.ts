@@ -10,7 +10,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
 
 /**
- * Creates a permission and returns its id; the id of the existing one if the call's manager already has one.
+ * Creates a permission and returns its id. If the call's manager already has a permission, returns that permission's id.
  * @throws PublicError 409 if the slug exists.
  */
 export async function createPermission(
@@ -37,7 +37,7 @@ export async function createPermission(
 }
 
 /**
- * Returns the stored form of a description: null for an empty string, because responses do not distinguish an empty from a missing
+ * Returns the stored form of a description: `null` for an empty string, because responses do not distinguish between an empty and a missing
  * description.
  */
 export const toStoredDescription = (description: string | null | undefined): string | null =>

@@ -21,8 +21,8 @@ export interface DesiredRole<Required extends RequiredPermission> {
 }
 
 /**
- * Creates a role and returns its id; the id of the existing one if the call's manager already has one.
- * @throws PublicError 403 if a slug is new and the root key may not create it; 409 if the name exists.
+ * Creates a role and returns its id. If the call's manager already has a role, returns that role's id.
+ * @throws PublicError 403 if a slug is new and the root key is not allowed to create it; 409 if the name exists.
  */
 export async function createRole<Required extends RequiredPermission>(
   actor: Actor<Required>,
@@ -35,7 +35,7 @@ export async function createRole<Required extends RequiredPermission>(
     if (grants !== undefined) await requireForNewSlugs(tx, actor, grants.slugs, grants.newSlugsNeed);
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(given);
-    // Creates the role before its permissions, so that a concurrent call that finds the role creates no permissions.
+    // Creates the role before its permissions, so that a call that loses a race for the role creates no permissions.
     const creation = await createOnce(tx, actor, "role", () =>
       insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
     );

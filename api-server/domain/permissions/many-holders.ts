@@ -11,9 +11,9 @@ import { guardManaged, isRemoval } from "../managed/rules.ts";
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**
- * Removes an object from all keys that have it, before the object is deleted. This is done only if the keys are too many for the deleting
- * transaction: a transaction that removes a million links would hold its locks and its snapshot for most of a minute. If the call is
- * interrupted, the keys processed so far have lost the object, and the next call continues.
+ * Removes an object from all keys that hold it, before the object is deleted. Done only if there are too many keys for the deleting
+ * transaction: one that removes a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted,
+ * some keys have already lost the object, and the next call continues with the others.
  * @throws PublicError the 404 of its kind, or 409 `managed_by_manifest`, before any removal.
  */
 async function takeFromManyHolders<Row extends ManagedRow>(
@@ -32,13 +32,13 @@ async function takeFromManyHolders<Row extends ManagedRow>(
   while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
 }
 
-/** Maximum number of keys that are counted for the message of an error. */
+/** Number up to which keys are counted for an error message. */
 const COUNTED_MAX = 1000;
 
 /**
- * Deletes a permission or a role from every key and role that has it.
- * @param onlyIfUnused rejects the deletion while a live key has it. A concurrent assignment to a key waits for the lock, and then finds it
- * deleted.
+ * Deletes a permission or a role, and removes it from every key and role that holds it.
+ * @param onlyIfUnused rejects the deletion while a live key holds the object. A concurrent assignment of the object to a key waits for the
+ * lock, and then finds the object deleted.
  * @throws PublicError the 404 of its kind, 409 `managed_by_manifest`, or 412 `protected_resource`.
  */
 export async function deleteHeld<Row extends ManagedRow>(

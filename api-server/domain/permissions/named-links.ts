@@ -8,8 +8,8 @@ import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-lin
 import type { RequiredPermission } from "./required-permissions.ts";
 
 /*
- * Permissions and roles as v1 names them for a key: one by one, by id or name, each with a flag that allows creating it. In v2, the
- * procedure decides whether all of them may be created.
+ * Permissions and roles as v1 names them for a key: each by id or name, with a flag that allows creating it. In v2, there is no such flag:
+ * the procedure determines whether missing ones are created.
  */
 
 export interface NamedLink {
@@ -17,7 +17,7 @@ export interface NamedLink {
   readonly id: string | undefined;
   /** Name of a role, or slug of a permission. Case-insensitive. */
   readonly name: string | undefined;
-  /** Whether the call creates a missing object with this name. */
+  /** Whether to create the object if it is missing. */
   readonly create: boolean;
 }
 

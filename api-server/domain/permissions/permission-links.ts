@@ -12,7 +12,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/refusals.ts";
 import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
-/** Maximum number of attempts if a permission is deleted between two steps of a call. */
+/** Maximum number of attempts. An attempt fails if a permission is deleted between two of its steps. */
 const ATTEMPTS_MAX = 5;
 
 type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;
@@ -30,7 +30,10 @@ export interface EnsuredPermissions {
 /** Folds the case of ASCII slugs exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
 
-/** Returns whether both lists contain the same slugs or names of roles, in any order and spelling that the database treats as equal. */
+/**
+ * Returns whether both lists contain the same slugs or role names. Ignores their order and differences in spelling that the database
+ * ignores.
+ */
 export function areSameNames(a: readonly string[], b: readonly string[]): boolean {
   return isDeepStrictEqual(new Set(a.map(foldCase)), new Set(b.map(foldCase)));
 }
@@ -67,8 +70,8 @@ export async function requireForNewSlugs<Required extends RequiredPermission>(
 }
 
 /**
- * Returns the permissions with these slugs. Missing ones are created, named by their slug. Concurrent callers with the same slugs get the
- * same rows.
+ * Returns the permissions with these slugs. Missing ones are created, and named after their slugs. Concurrent callers with the same slugs
+ * get the same rows.
  * @param options.newSlugsNeed permission that a new slug needs. Default: not checked.
  * @throws PublicError 403 before any write.
  */
@@ -144,7 +147,7 @@ export async function ensureRoles<Required extends RequiredPermission>(
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return { roles, events };
     if (options.newNamesNeed !== undefined) actor.require(options.newNamesNeed);
-    // The database creates only one of several names that differ only in case; the next iteration finds it for all of them.
+    // Of several names that differ only in case, the database creates just one role. The next iteration finds it for all of these names.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
       createdAt: actor.deps.nowMs(),

@@ -24,14 +24,15 @@ export interface RequiredPermission<Type extends PermissionType = PermissionType
 export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
 
 /**
- * Permissions of a root key, restricted to the declared ones. The members are properties and not methods, so that the compiler compares
- * their parameters: a helper accepts only calls of procedures that declare all permissions that the helper requires.
+ * Permissions of a root key, restricted to those that the procedure declares. The members are properties, not methods, so that the compiler
+ * compares their parameters strictly. As a result, a helper accepts only calls of procedures that declare every permission that the helper
+ * requires.
  */
 export interface Grants<Required extends RequiredPermission> {
   /**
    * Requires a permission.
-   * @param id of the object of the call; without an id, only the form with `*` suffices.
-   * @throws MissingPermission, which names the sufficient permissions and never those that the caller holds.
+   * @param id id of the object that the call is about; without it, only the form with `*` suffices.
+   * @throws MissingPermission, which names the permissions that would suffice, and never those that the caller holds.
    */
   readonly require: (required: Required, id?: string) => void;
   /** Like `require`, but returns whether the permission is held instead of throwing. */
@@ -40,7 +41,7 @@ export interface Grants<Required extends RequiredPermission> {
   readonly holdsForSome: (required: Required) => boolean;
   /** Returns the ids of the objects for which the caller holds the permission; "all" if the caller holds it for every object. */
   readonly idsHeld: (required: Required) => "all" | readonly string[];
-  /** Returns the tuples that the caller does not hold, and may therefore not grant to a root key. */
+  /** Returns the given tuples that the caller does not hold, and is therefore not allowed to grant to a root key. */
   readonly beyond: (tuples: readonly string[]) => readonly string[];
 }
 
@@ -89,13 +90,13 @@ export const onInstallation = declare("installation");
 /** Scope: all roles and permissions (`R(x)` in api-v2.md section 1). These tuples never contain an id. */
 export const onRbac = declare("rbac");
 
-/** Returns a copy of the permission for calls that v1 rejects with 403 UNAUTHORIZED. */
+/** Returns a copy of the permission whose absence v1 reports as 403 UNAUTHORIZED. */
 export const refusedAsUnauthorized = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "UNAUTHORIZED",
 });
 
-/** Returns a copy of the permission for calls that v1 rejects with 404, as if the object to create were not found. */
+/** Returns a copy of the permission whose absence v1 reports as 404, as if the object to be created were not found. */
 export const refusedAsNotFound = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "NOT_FOUND",

@@ -5,14 +5,14 @@ import type { PodDeps } from "../deps.ts";
 
 export interface PolicyReports {
   readonly reporting: readonly PodReportSummary[];
-  /** Last reports of pods that stopped reporting without signing off. */
+  /** Last reports of pods that stopped reporting without announcing that they were shutting down. */
   readonly silent: readonly PodReportSummary[];
 }
 
 /**
- * Reads the reports from the sidecars of these policies in one round trip, and returns them in the order of the policies. The reports for a
- * renamed policy include those for its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and
- * changeable without Redis.
+ * Reads the reports from the sidecars of these policies in one round trip, and returns them in the order of the policies. If a policy's id
+ * has changed, its reports include those under the former id. Returns `undefined` instead of throwing if Redis is unreachable, because
+ * reading and changing policies must work without Redis.
  */
 export async function findReports(
   { pods, throttle, log }: PodDeps,

@@ -5,8 +5,8 @@ import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts
 import type { PolicyReports } from "./find-reports.ts";
 
 /*
- * Aggregates the reports from a policy's sidecars. Pure: the caller reads the reports. Reports are unverified data from the pods, so no
- * decision depends on the sums.
+ * Aggregates the reports from a policy's sidecars. Pure: the caller reads the reports. No decision depends on the sums, because reports are
+ * unverified data from the pods.
  */
 
 /** State of a pod. `unsupported`: the pod keeps its last policy, because it cannot enforce this version. */
@@ -14,9 +14,9 @@ export type PodState = "updated" | "behind" | "unsupported";
 
 export interface PodsTogether {
   readonly pods: number;
-  /** Number of these pods that were not counted before; see `together`. */
+  /** Number of these pods that no earlier policy has counted; see `together`. */
   readonly firstPods: number;
-  /** Number of pods that stopped reporting without signing off; no other number includes them. */
+  /** Number of pods that stopped reporting without announcing that they were shutting down. No other number includes them. */
   readonly silent: number;
   readonly updated: number;
   readonly behind: number;
@@ -27,21 +27,21 @@ export interface PodsTogether {
   readonly stale: number;
   readonly expired: number;
   readonly maxStalenessMs: number;
-  /** Numbers of requests that pods rejected under this version, and that Audit mode admitted although they violate the policy. */
+  /** Number of requests that pods rejected under this version, and of requests that violated the policy but were admitted in Audit mode. */
   readonly refused: number;
   readonly wouldRefuse: number;
 }
 
 const OnStale = tolerant(PolicyInput.shape.onStale);
 
-/** Returns the stored staleness bounds; the defaults if this release cannot read the policy. */
+/** Returns the policy's staleness bounds, or the defaults if this release cannot read the policy. */
 export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
   const read = OnStale.safeParse(stored ?? undefined);
   return read.success ? read.data : OnStale.parse(undefined);
 }
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
-  // A report of an unsupported version 0 counts too: it means that the pod could not read the version.
+  // An unsupported version reported as 0 counts too: it means that the pod could not read the version number.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
   return version === versionNow ? "updated" : "behind";
 }
@@ -64,10 +64,13 @@ export function overAdmittedBy(
   };
 }
 
-/** Returns the duration as a number that JSON can express. The lag of a sidecar without a heartbeat is infinite. */
+/**
+ * Returns the duration as a number that JSON can express. Required because the lag of a sidecar that has not received a heartbeat is
+ * infinite.
+ */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
-/** @param counted ids of pods that earlier policies counted; the pods of this policy are added. */
+/** @param counted ids of the pods that were counted for earlier policies. The pods of this policy are added to it. */
 export function together(
   { reporting: reports, silent }: PolicyReports,
   { version, onStale }: { readonly version: number; readonly onStale: CompiledPolicy["onStale"] },
@@ -102,8 +105,8 @@ function countIn({ refusals }: PodReportSummary, mode: "Enforce" | "Audit"): num
 }
 
 /**
- * Returns the summed counts of all pods that enforce this version, largest first. `others` contains the counts of rules that pods did not
- * name.
+ * Returns the summed counts of all pods that enforce this version, largest first. `others` is the sum of the counts that are not listed by
+ * rule.
  */
 export function byRule(
   reports: readonly PodReportSummary[],
@@ -130,5 +133,5 @@ export function byRule(
 /** Maximum number of named rules. A policy has at most 256 rules and a few other reasons for decisions, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
-/** Limits the sum, because the numbers that pods report may overflow. */
+/** Limits the sum to the safe integers, because pods can report numbers whose sum exceeds them. */
 const safe = (sum: number): number => Math.min(sum, Number.MAX_SAFE_INTEGER);

@@ -25,7 +25,7 @@ import { adopting, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { apiNotFound, invalidField } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if other calls set and delete the policy in the meantime. */
+/** Maximum number of attempts. An attempt fails if other calls create or delete the policy in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -47,7 +47,7 @@ export interface StoredVersion {
 }
 
 /**
- * Stores the compiled policy of a manifest, which its API and its name identify.
+ * Stores the compiled policy of a manifest. The policy is identified by its API and its name.
  * @throws PublicError 400 for a policy that is too large, 404 for the API, 403, 409 for an older generation or another manager.
  */
 export async function setPolicy<Required extends RequiredPermission>(
@@ -90,7 +90,7 @@ async function create(tx: PoolClient, { actor, requested }: Setting): Promise<St
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const { apiId, manager, name, uid, generation, policy } = requested;
-  // A manager has at most one policy. A repeated call must succeed, so the response contains the id of the existing policy.
+  // A manager has at most one policy. So that a repeated call succeeds, the id of the existing policy is returned.
   const own = await findCreated(tx, actor, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));
@@ -109,7 +109,7 @@ async function change(tx: PoolClient, { actor, requested }: Setting, current: Po
   const { manager, uid, generation, policy } = requested;
   const { id: policyId } = current;
   guardManaged(actor, MANAGED.policy, current);
-  // The manager determines the id. A released policy has another id if its manager then created a policy of another API.
+  // The manager determines the id. A released policy has a different id if its manager later created a policy for another API.
   const id = policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
@@ -138,7 +138,7 @@ async function change(tx: PoolClient, { actor, requested }: Setting, current: Po
 const membersOf = (policy: unknown): Readonly<Record<string, unknown>> =>
   typeof policy === "object" && policy !== null ? { ...policy } : {};
 
-/** Changes the id of a policy to the one that is derived from its manager, which has no other policy. */
+/** Changes the id of a policy to the id that is derived from its manager. No other policy of this manager may exist. */
 async function rename(
   tx: PoolClient,
   { deps }: Actor,

@@ -5,13 +5,13 @@ import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { CountingDeps } from "../deps.ts";
 
 /**
- * Counting without Redis: each process evaluates limits with its own counts (api-v2.md section 9.1), so that several processes together may
+ * Counting without Redis: each process evaluates limits with its own counts (api-v2.md section 9.1), so several processes together may
  * admit more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
 /**
- * Counting without Redis for calls with credits. No credits are spent without Redis, so such a call cannot be decided, and its limits are
- * not counted either.
+ * Counting without Redis for calls that spend credits. Credits cannot be spent without Redis, so such a call is not decided, and its limits
+ * are not counted either.
  */
 export const WITH_CREDITS: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny" };
@@ -40,7 +40,10 @@ export class ServerCounting implements VerifyDeps {
     return this.counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
   }
 
-  /** Loads the counter and spends in one step, for a key whose credits change constantly. */
+  /**
+   * Loads the counter and spends from it in one step. For keys whose credits change so often that a loaded counter would be outdated before
+   * it is used.
+   */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {
     const { counters, credits } = this.#deps;
     const spent = await credits.loadAndSpend(charge, () => counters.consume({ limits: [], credits: charge }));
@@ -59,14 +62,17 @@ export class ServerCounting implements VerifyDeps {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes limits, all or none. While Redis is unreachable, the counts of this process decide. */
+/** Consumes either all of the limits or none. While Redis is unreachable, the counts of this process decide. */
 export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
   const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");
   return consumed;
 }
 
-/** Counts against a workspace's quota. Returns `undefined` if Redis is unreachable, because a quota must not cause an outage. */
+/**
+ * Counts against a workspace's quota. Returns `undefined` if Redis is unreachable: the request is then admitted, because a quota must not
+ * cause an outage.
+ */
 export const consumeQuota = (deps: CountingDeps, quota: LimitCharge): Promise<Consumed | undefined> =>
   consume(deps, { limits: [quota], withoutStore: QUOTA });
 

@@ -15,7 +15,8 @@ export interface Limited extends AppliedLimit {
 }
 
 /**
- * Checks and consumes one limit in a namespace, by id or name, and records it. The namespace is created on first use.
+ * Checks and consumes one limit in a namespace, which is given by id or name, and records the result. The namespace is created on first
+ * use.
  * @throws PublicError 403, 410 for a deleted namespace, 500 if an override cannot be read now.
  */
 export async function limitOnce<Required extends RequiredPermission>(

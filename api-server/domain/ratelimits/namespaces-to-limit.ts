@@ -10,7 +10,8 @@ import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespa
 /**
  * Returns the live namespaces of a call for several limits, by the names in the call, from the cache if possible. Missing namespaces are
  * created together, and only if the rest of the call is valid.
- * @throws PublicError 403 if a namespace may not be created or used; otherwise 410 if a namespace was deleted and no other has its name.
+ * @throws PublicError 403 if the root key is not allowed to create or use a namespace; otherwise 410 if a namespace was deleted and no
+ * other has its name.
  */
 export async function namespacesToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,
@@ -22,7 +23,8 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
     actor.require(permissions.createNamespace);
-    // Requires the permission for all namespaces, because no root key can have one for the id of a namespace that does not exist yet.
+    // Requires the permission for all namespaces, because a namespace that does not exist yet has no id for which a root key could hold
+    // one.
     actor.require(permissions.limit);
   }
   for (const { id } of known.values()) actor.require(permissions.limit, id);
@@ -77,8 +79,8 @@ async function makeNamespaces(
     await insertAudit(tx, actor, allEvents);
     return namespaces;
   });
-  // If another transaction created a namespace, this transaction has no outbox entry for it. The negative cache entry of this process must
-  // still be dropped.
+  // If another transaction created a namespace, this one has no outbox entry for it, so the negative cache entry of this process must be
+  // dropped explicitly.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

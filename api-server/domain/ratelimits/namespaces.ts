@@ -12,10 +12,10 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { knownValue } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if other calls create and delete the namespace in the meantime. */
+/** Maximum number of attempts. An attempt fails if other calls create and delete the namespace in the meantime. */
 const ATTEMPTS_MAX = 5;
 
-/** Prefix of every namespace id. A name can also start with it. */
+/** Prefix of every namespace id. Names can start with it as well. */
 const ID_START = "rlns_";
 
 /** Permissions that each procedure with limits of a namespace declares. */
@@ -25,9 +25,10 @@ export interface LimitPermissions<Required extends RequiredPermission> {
 }
 
 /**
- * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing namespace is created, if the root key
- * may do so.
- * @throws PublicError 410 if the namespace was deleted and no other has its name; 403 if it does not exist and may not be created.
+ * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing namespace is created if the root key is
+ * allowed to.
+ * @throws PublicError 410 if the namespace was deleted and no other has its name; 403 if it does not exist and the root key is not allowed
+ * to create it.
  */
 export async function namespaceToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,
@@ -40,7 +41,10 @@ export async function namespaceToLimit<Required extends RequiredPermission>(
   return known;
 }
 
-/** Returns the cached namespace. A live one takes precedence over a deleted one, then the id over a name (api-v2.md section 9.4). */
+/**
+ * Returns the cached namespace. A live one takes precedence over a deleted one; among live ones, an id takes precedence over a name
+ * (api-v2.md section 9.4).
+ */
 export async function recallNamespace(
   { caller, deps }: Actor<never, LimitDeps>,
   namespace: string,
@@ -68,13 +72,13 @@ async function ensureNamespace<Required extends RequiredPermission>(
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
     actor.require(permissions.createNamespace);
-    // Requires the permission for all namespaces, because no root key can have one for a new id. The check comes first, so that a rejected
-    // call creates no namespace.
+    // Requires the permission for all namespaces, because no root key can hold one for an id that does not exist yet. The check comes
+    // first, so that a rejected call creates no namespace.
     actor.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(actor, name));
-  // If another transaction created the namespace, this transaction has no outbox entry for it. The negative cache entry of this process
-  // must still be dropped.
+  // If another transaction created the namespace, this one has no outbox entry for it, so the negative cache entry of this process must be
+  // dropped explicitly.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },

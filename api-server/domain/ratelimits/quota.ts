@@ -6,7 +6,7 @@ import { consumeQuota } from "./counting.ts";
 const WINDOW_MS = 60_000;
 
 export interface ChargedQuota {
-  /** Header lines for each response to the request, as alternating names and values; empty if the counter could not be read. */
+  /** Headers for every response to the request, as alternating names and values; empty if the counter could not be read. */
   readonly headers: readonly string[];
   /** Error 429 if the request exceeds the quota, otherwise `undefined`. */
   readonly refusal: PublicError | undefined;

@@ -4,7 +4,7 @@ import type { CountingDeps } from "../deps.ts";
 
 /** State of a limit's counter. */
 export interface LimitCount {
-  /** Number of units used in the sliding window, at most the limit. */
+  /** Number of units used in the sliding window, capped at the limit. */
   readonly used: number;
   readonly remaining: number;
   /** End of the current window, Unix ms. */
@@ -21,7 +21,7 @@ export async function readCounts(
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];
   try {
-    // Reads with strict accuracy, because processes flush their local counts to Redis with a short delay.
+    // Reads the Redis counters even for limits with local accuracy: processes flush their local counts to Redis with a short delay.
     const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
     const consumed = await counters.consume({ limits: charges });
     return consumed.limits.map(({ remaining, resetMs }, i) => ({

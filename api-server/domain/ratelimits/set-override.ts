@@ -13,7 +13,7 @@ import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if other calls set and delete the override in the meantime. */
+/** Maximum number of attempts. An attempt fails if other calls create or delete the override in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 /** An override in a request; the duration is in ms. */
@@ -65,7 +65,7 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const manager = creatingManager(actor);
-  // A manager has at most one override. A repeated call must succeed, so the response contains the id of the existing override.
+  // A manager has at most one override. So that a repeated call succeeds, the id of the existing override is returned.
   const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));

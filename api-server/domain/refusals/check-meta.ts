@@ -1,8 +1,8 @@
 import { invalidField } from "./refusals.ts";
 
 /**
- * Maximum size of meta, far below the limit of a body (api-v2.md section 6.1), because pods cache the keys and identities in use. Each JSON
- * value takes up to 160 bytes of memory, however short its text is.
+ * Maximum size of `meta`. It is far below the maximum size of a request body (api-v2.md section 6.1), because processes cache the keys and
+ * identities in use. Each JSON value takes up to 160 bytes of memory, however short its text is.
  */
 const META_BYTES_MAX = 1_048_576;
 const META_VALUES_MAX = 10_000;
@@ -18,7 +18,7 @@ export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undef
   throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialized, got ${bytes}`);
 }
 
-/** Counts the values in a JSON value recursively. The limit on the depth of a body bounds the recursion. */
+/** Recursively counts the values in a JSON value. The maximum depth of a request body limits the recursion. */
 function countValues(value: unknown): number {
   let count = 1;
   if (Array.isArray(value)) for (const entry of value) count += countValues(entry);

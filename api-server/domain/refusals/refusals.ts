@@ -12,7 +12,7 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
-/** Error for callers that identify a key by its string. The message does not contain the string, because responses never repeat it. */
+/** Error for callers that identify a key by its string. The message omits the string, because responses never repeat a secret. */
 export const keyOfSecretNotFound = (): PublicError =>
   new PublicError("key_not_found", "There is no key with this secret in the workspace.");
 
@@ -38,7 +38,7 @@ export const policyNotFound = (policy: string): PublicError =>
   new PublicError("policy_not_found", `There is no policy ${policy} in the workspace.`);
 
 /**
- * Error for a field with a value that matches its schema but contradicts another field or stored data. `location` has the form
+ * Error for a field whose value matches the schema but contradicts another field or stored data. `location` has the form
  * `body.credits.refill`.
  */
 export const invalidField = (location: string, message: string): PublicError =>
@@ -53,7 +53,7 @@ export function knownValue<T>(lookup: Lookup<T>): T | undefined {
   return lookup.status === "found" ? lookup.value : undefined;
 }
 
-/** Returns the error for a request that refers to an object which cannot be looked up now. */
+/** Returns the error for a request that refers to an object that cannot be looked up at the moment. */
 export const notKnown = (): PublicError =>
   new PublicError(
     "service_unavailable",

@@ -29,7 +29,7 @@ const plan = (keys: readonly StoredKey[], secret: SecretState, more: object = {}
 };
 const holding = (keyId: string, mayIssue = false): SecretState => ({ keyId, mayIssue });
 
-test("key in the Secret that matches its spec needs no step", () => {
+test("no steps are planned if the key in the Secret matches its spec", () => {
   expect(plan([aKey("a")], holding("a"))).toEqual({
     steps: [],
     current: aKey("a"),
@@ -49,7 +49,7 @@ test("no key is issued while the Secret cannot be written", () => {
   expect(plan([], { mayIssue: false })).toMatchObject({ steps: [], outcome: { needsIssue: true } });
 });
 
-test("key of another API or a replaced key in the Secret is not in use", () => {
+test("key in the Secret is not in use if it belongs to another API or was replaced", () => {
   for (const key of [aKey("a", { apiId: "api_2" }), aKey("a", { name: "billing (replaced a)" })]) {
     expect(plan([key], holding("a", true)).steps.at(-1)).toMatchObject({ type: "issue" });
   }
@@ -64,7 +64,7 @@ test("issued key that the Secret does not contain is revoked, because its secret
 describe("a rotation", () => {
   const rotation = { rotation: { every: "1h", overlap: "10m" } };
 
-  test("successor takes over the credits that are left, and its use ends the former key after the overlap", () => {
+  test("successor takes over the remaining credits, and once it is in use, the former key ends after the overlap", () => {
     const credits = { credits: { remaining: 100 } };
     const former = aKey("a", { remaining: 7 });
     const { steps } = plan([former], holding("a", true), { ...rotation, ...credits });
@@ -82,7 +82,7 @@ describe("a rotation", () => {
     ]);
   });
 
-  test("key that is being issued is not rotated, and a key that expires first is not either", () => {
+  test("key is not rotated while it is being issued, or if it expires before its rotation", () => {
     const issued = aKey("a", { name: "billing (being issued)" });
     expect(plan([issued], holding("a"), rotation).outcome.needsIssue).toBe(false);
     const until = { ...rotation, expires: new Date(NOW_MS + 1).toISOString() };
@@ -95,7 +95,7 @@ describe("a rotation", () => {
     });
   });
 
-  test("replaced key is revoked when it has expired, and not before", () => {
+  test("replaced key is revoked only after it has expired", () => {
     const replaced = (expires: number) => aKey("a", { name: "billing (replaced a)", expires });
     expect(plan([aKey("b"), replaced(NOW_MS)], holding("b")).steps).toEqual([{ type: "revoke", keyId: "a" }]);
     const later = plan([aKey("b"), replaced(NOW_MS + 5)], holding("b"));
@@ -120,11 +120,11 @@ test.each([
     spec: { ratelimits: [{ name: "burst", limit: 5, duration: "1m" }] },
     changes: { ratelimits: [{ name: "burst", limit: 5, duration: 60_000, autoApply: false }] },
   },
-])("key that differs in $spec is changed in this alone", ({ spec, changes }) => {
+])("key that differs only in $spec is changed only in $spec", ({ spec, changes }) => {
   expect(plan([aKey("a")], holding("a"), spec).steps).toMatchObject([{ type: "update", keyId: "a", changes }]);
 });
 
-test("spent credits and the case of names are no difference, but a disabled key is", () => {
+test("spent credits and the letter case of names are not differences, but a disabled key is one", () => {
   const stored = aKey("a", { remaining: 1, roles: ["editor"], permissions: ["A.Read"] });
   const spec = { credits: { remaining: 100 }, roles: ["Editor"], permissions: ["a.read"] };
   expect(plan([stored], holding("a"), spec).steps).toEqual([]);

@@ -35,14 +35,14 @@ import { TO_APPLY } from "./permissions.ts";
 /** Lifetime of a key that is being issued, which is enough time for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
-/** Maximum number of keys of one manifest that are read: the active key, and replaced keys that have not expired yet. */
+/** Maximum number of keys that are read for one manifest: the active key, and replaced keys that have not expired yet. */
 const KEYS_MAX = 100;
 
 /** State of the Secret of an ApiKey. */
 export interface SecretState {
   /** Id of the key that the Secret contains; `undefined` if it contains none. */
   readonly keyId?: string | undefined;
-  /** Whether a key may be issued, because the Secret can be written. */
+  /** Whether the Secret can be written; only then may a key be issued. */
   readonly mayIssue: boolean;
 }
 
@@ -80,7 +80,7 @@ export type ApiKeyStep =
 
 export type KeyUpdate = KeyChanges & { readonly roles?: readonly string[]; readonly permissions?: readonly string[] };
 
-/** State of a key after the steps, for the status of its manifest. */
+/** State of the manifest's key after the steps, for the manifest's status. */
 export interface KeyOutcome {
   /** Id of the key that the Secret contains, if it is in use. */
   readonly keyId?: string;
@@ -88,13 +88,13 @@ export interface KeyOutcome {
   readonly issued?: MadeKey;
   /** Id of the key that `issued` replaces. */
   readonly successorOf?: string;
-  /** Whether a key must be issued, which `mayIssue` did not allow. */
+  /** Whether a key is missing but was not issued, because `mayIssue` is false. */
   readonly needsIssue: boolean;
   /** Unix ms. */
   readonly nextRotation?: number;
-  /** Time until the next call that changes something, ms. */
+  /** Time until the next call has something to change, ms. */
   readonly nextMs?: number;
-  /** Whether `spec.expires` is over. */
+  /** Whether `spec.expires` has passed. */
   readonly hasEnded: boolean;
 }
 
@@ -105,8 +105,8 @@ export interface PlannedKey {
 }
 
 /**
- * Plans how the keys of a manifest change. `keys` are sorted so that the newest is first; they are created and expire by the clock of the
- * database, which is `nowMs`. Pure.
+ * Plans how the keys of a manifest change. `keys` are sorted, newest first. `nowMs` is the time of the database's clock, which also
+ * determines when keys are created and expire. Pure.
  */
 export function planApiKey(
   { spec, manager }: Pick<Application<ApiKeySpec>, "spec" | "manager">,
@@ -147,7 +147,7 @@ export function planApiKey(
       return { type: "update", keyId, changes };
     });
   const changes = current && changesOf(current, spec, name);
-  // The update comes last, because the current key takes a name that another key had until then.
+  // The update comes last, because the current key gets the name of the key that it replaces, which an earlier step renames.
   const updates = current === undefined || changes === undefined ? [] : [{ keyId: current.id, changes }];
   const steps = [...revocations, ...replacements, ...updates.map((one) => ({ type: "update", ...one }) as const)];
   return { steps, current, outcome };
@@ -206,7 +206,7 @@ function refillOf({ interval, amount, refillDay }: NonNullable<NonNullable<ApiKe
 
 /**
  * Returns the changes that make the current key match its spec; `undefined` if it already matches. A different number of remaining credits
- * does not count as a difference.
+ * is not a difference.
  */
 function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): KeyUpdate | undefined {
   const { owner = null, roles, permissions } = spec;
@@ -261,7 +261,7 @@ export async function applyApiKey(
   return {
     outcome: steps.length === 0 ? "unchanged" : issued === undefined ? "updated" : "created",
     ids: { apiId, ...(current === undefined ? {} : { keyId: current.id }) },
-    // A key that takes the name of the spec when it comes into use is no change of what another writer made.
+    // When a key comes into use, it gets the name of the spec. This is not reported, because it does not revert another writer's change.
     changes: current === undefined || isBeingIssued(current) ? [] : changes,
     key: {
       ...outcome,
@@ -307,7 +307,7 @@ async function update(
   });
 }
 
-/** Returns the id of the API of the key, to which the manifest must be allowed to refer. */
+/** Returns the id of the key's API. Throws if the manifest is not allowed to refer to that API. */
 async function resolveApi({ tx, actor }: Transaction, desired: Application<ApiKeySpec>): Promise<string> {
   const { workspaceId } = actor.caller;
   const { policyRef, apiRef } = desired.spec;

@@ -10,24 +10,24 @@ import type { Claimant, Owned } from "./claim.ts";
 import type { Difference } from "./differences.ts";
 import type { ToApply } from "./permissions.ts";
 
-/** A manifest that is applied. */
+/** A manifest that is being applied. */
 export interface Application<Spec> extends Claimant {
   readonly spec: Spec;
   /** Managers of other Kubernetes namespaces to whose objects the manifest may refer. */
   readonly mayReferTo: readonly string[];
-  /** Uid of the Kubernetes object; `undefined` for a manifest that is not in a cluster. */
+  /** Uid of the Kubernetes object; `undefined` if the manifest does not come from a cluster. */
   readonly uid: string | undefined;
-  /** Generation of the Kubernetes object; `undefined` counts the changes of the stored policy. */
+  /** Generation of the Kubernetes object. If `undefined`, generations count the changes of the stored policy instead. */
   readonly generation: number | undefined;
 }
 
-/** What the planner of a kind decided: steps to perform in this order, and the differences that they remove. */
+/** Result of planning a manifest: the steps to perform, in order, and the differences that they remove. */
 export interface Planned<Step> {
   readonly steps: readonly Step[];
   readonly changes: readonly Difference[];
 }
 
-/** Ids of stored objects, under the names that they have in the status of the manifest. */
+/** Ids of stored objects, by their names in the manifest's status. */
 export interface StoredIds {
   readonly roleId?: string;
   readonly namespaceId?: string;
@@ -41,7 +41,7 @@ export interface Applied {
   readonly outcome: "created" | "updated" | "unchanged";
   readonly ids: StoredIds;
   readonly changes: readonly Difference[];
-  /** Parts of the manifest that are probably not what its author meant. */
+  /** Warnings about parts of the manifest that its author probably did not intend. */
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -54,7 +54,7 @@ export interface Transaction<Required extends RequiredPermission = ToApply> {
 /** Dependencies of the use cases that manifests need. */
 export type ManifestDeps = CreditsDeps & VaultDeps & LogDeps;
 
-/** Returns the actor with other management headers, for one step. */
+/** Returns the actor with the management headers that one step requires. */
 export const managing = <Required extends RequiredPermission>(
   actor: Actor<Required, ManifestDeps>,
   more: Partial<Management>,
@@ -63,7 +63,7 @@ export const managing = <Required extends RequiredPermission>(
   management: { ...actor.management, ...more },
 });
 
-/** Adds the last manager to an object without a manager. */
+/** Adds the last manager to an object that has no manager now. */
 export async function withLastManager<Row extends Pick<Owned, "id" | "manager">>(
   tx: Queryable,
   { workspaceId, kind }: { readonly workspaceId: string; readonly kind: ManagedKind },

@@ -23,12 +23,12 @@ export interface ApplyOptions {
   readonly manager: string;
   /** Performs the work, returns its result, and rolls it back. */
   readonly dryRun: boolean;
-  /** Fencing number of the operator: the count of transitions of its Lease. `undefined` for callers without a Lease. */
+  /** Fencing number of the operator: the number of transitions of its Lease. `undefined` for callers without a Lease. */
   readonly onlyIfFence?: number | undefined;
 }
 
 /**
- * Runs the work for one manifest in one transaction, in which the use cases that it calls take part.
+ * Runs the work for one manifest in one transaction, which the use cases that it calls join.
  * @throws PublicError 409 `stale_leader` if an operator with a higher fencing number has called before.
  */
 export async function inManifestTransaction<Required extends RequiredPermission, Result>(
@@ -70,8 +70,8 @@ class DryRunDone extends Error {
 }
 
 /**
- * Checks the fencing number before the transaction locks anything else, and raises the stored one. A call that fails afterwards rolls the
- * increase back, so that a root key without permissions cannot lock out the operator.
+ * Checks the fencing number and raises the stored one, before the transaction locks anything else. If the call fails later, the increase is
+ * rolled back: otherwise, a root key without permissions could lock out the operator with a high number.
  */
 async function requireFence(tx: Queryable, wanted: Fence, dryRun: boolean): Promise<void> {
   const stored = (await shareLockFence(tx, wanted)) ?? (dryRun ? undefined : await raiseFence(tx, wanted));
@@ -82,7 +82,7 @@ async function requireFence(tx: Queryable, wanted: Fence, dryRun: boolean): Prom
   );
 }
 
-/** Returns the actor for use cases that run in `tx`. A dry run writes nothing that stays, so it needs only the permissions to read. */
+/** Returns the actor for use cases that run in `tx`. A dry run is rolled back, so it requires only the permissions to read. */
 const joining = <Required extends RequiredPermission>(
   actor: Actor<Required, Deps>,
   joined: JoinedTransaction,
@@ -90,7 +90,7 @@ const joining = <Required extends RequiredPermission>(
 ): Actor<Required, Deps> => ({
   ...actor,
   management: { manager, adopt: false, release: false },
-  // Reads use the connection of the transaction too, because a second one per call could exhaust the pool.
+  // Reads use the transaction's connection too, because a second connection per call could exhaust the pool.
   deps: { ...actor.deps, joined, db: joined.tx as unknown as Deps["db"] },
   ...(dryRun ? { require: (required, id) => (isRead(required.action) ? actor.require(required, id) : undefined) } : {}),
 });

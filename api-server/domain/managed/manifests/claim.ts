@@ -1,26 +1,26 @@
 import { type ErrorKind, PublicError } from "../../../../core/errors.ts";
 import { parseManager, requireManager } from "../../../../core/manifests/manager.ts";
 
-/* Rules for the stored objects that a manifest may manage or refer to. Pure. */
+/* Rules that determine which stored objects a manifest is allowed to manage or refer to. Pure. */
 
 export interface Claimant {
   /** Manager of the manifest, `<cluster>/<kind>/<namespace>/<name>`. */
   readonly manager: string;
-  /** `spec.adopt`: whether the manifest adopts an unmanaged object, only an equal one (`Match`) or any (`Override`). */
+  /** `spec.adopt`: which unmanaged objects the manifest adopts: only equal ones (`Match`), any (`Override`) or none (`undefined`). */
   readonly adopt: "Match" | "Override" | undefined;
-  /** Whether the manifest may only change what it already manages, because an older manifest has the same name. */
+  /** Whether the manifest is restricted to objects that it already manages, because an older manifest claims the same name. */
   readonly onlyIfManaged: boolean;
 }
 
 /**
- * Throws if the manifest may only change what it already manages.
+ * Throws if the manifest is restricted to objects that it already manages.
  * @throws PublicError 409 `not_managed`.
  */
 export function requireManaged({ onlyIfManaged }: Pick<Claimant, "onlyIfManaged">, field: string): void {
   if (onlyIfManaged) throw refuse("not_managed", field, "The manifest does not manage this object yet.");
 }
 
-/** A stored object with its manager, if it has one, or its last manager. */
+/** A stored object with its manager or, if it has none, its last manager. */
 export interface Owned {
   readonly id: string;
   readonly manager: string | null;
@@ -43,7 +43,7 @@ export interface Claim {
 }
 
 /**
- * Throws unless the manifest manages the stored object or may adopt it.
+ * Throws unless the manifest manages the stored object or is allowed to adopt it.
  * @throws PublicError 409 `managed_by_manifest`, `unmanaged_exists` or `not_managed`.
  */
 export function requireClaim(claimant: Claimant, stored: Owned, claim: Claim): void {
@@ -70,8 +70,9 @@ export function requireClaim(claimant: Claimant, stored: Owned, claim: Claim): v
 }
 
 /**
- * Returns why another manifest may not use an unmanaged object: a manifest of another namespace or cluster released it and may take it
- * back. Within one namespace it is allowed, because its writers could apply the former manifest again.
+ * Returns why the manifest is not allowed to use an unmanaged object: a manifest of another namespace or cluster released the object and
+ * can take it back. Within one namespace, no such reservation is needed, because whoever can write there could also apply the former
+ * manifest again.
  */
 export function reservationOf({ lastManager }: Pick<Owned, "lastManager">, manager: string): string | undefined {
   if (lastManager === undefined || areNeighbours(lastManager, manager)) return undefined;
@@ -79,7 +80,7 @@ export function reservationOf({ lastManager }: Pick<Owned, "lastManager">, manag
 }
 
 /**
- * Throws unless the manifest may refer to the stored object.
+ * Throws unless the manifest is allowed to refer to the stored object.
  * @param mayReferTo managers of other namespaces whose manifests allow the reference.
  * @throws PublicError 409 `reference_not_allowed`.
  */

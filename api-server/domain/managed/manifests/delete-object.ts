@@ -35,7 +35,7 @@ const ABSENT: Deleted = { outcome: "absent", ids: {} };
 
 const outcomeOf = (policy: DeletionPolicy): Deleted["outcome"] => (policy === "Delete" ? "deleted" : "released");
 
-/** Deletes or releases what a manifest manages, per kind. A manifest that manages nothing is no error. */
+/** Functions that delete or release what a manifest manages, by kind. It is not an error if the manifest manages nothing. */
 export const DELETE: Readonly<Record<AppliedKind, Delete>> = {
   /** Without a deletion policy, deletes the role only if no key has it. */
   Role: async ({ tx, actor }, { manager, deletionPolicy }) => {
@@ -80,7 +80,7 @@ export const DELETE: Readonly<Record<AppliedKind, Delete>> = {
     return { outcome: outcomeOf(deletionPolicy), ids: { overrideId: row.id, namespaceId: namespace.id } };
   },
 
-  /** Revokes all keys, including replaced ones within their overlap. */
+  /** Revokes all keys, including replaced keys that are still valid during their overlap. */
   ApiKey: async ({ tx, actor }, { manager }) => {
     const { workspaceId } = actor.caller;
     const keys = await listKeysOfManager(tx, { workspaceId, manager, rowsMax: KEYS_MAX });
@@ -93,7 +93,7 @@ export const DELETE: Readonly<Record<AppliedKind, Delete>> = {
     return current === undefined ? ABSENT : { outcome: "deleted", ids: { keyId: current.id } };
   },
 
-  /** Deletes the policy in any case. The deletion policy is that of the API, which is deleted only if it has no keys. */
+  /** Always deletes the policy. The deletion policy applies only to the API, which is deleted only if it has no keys. */
   ApiKeyPolicy: async ({ tx, actor }, { manager, deletionPolicy = "Orphan" }) => {
     const { workspaceId } = actor.caller;
     const ownPolicy = await findOwn(tx, "policy", { workspaceId, manager });

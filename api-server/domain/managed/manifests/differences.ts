@@ -1,18 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** A member that a manifest changes: its path, and its value before and after; a value that does not exist is omitted. */
+/**
+ * A member that a manifest changes: its path, and its values before and after the change. A value is omitted if the member does not exist
+ * on that side.
+ */
 export interface Difference {
   readonly path: string;
   readonly old?: unknown;
   readonly new?: unknown;
 }
 
-/** Maximum number of differences that are listed separately. If there are more, only the outermost members are listed. */
+/** Maximum number of differences. If there are more, only the outermost members that differ are listed. */
 const DIFFERENCES_MAX = 200;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Returns the differences between the stored and the desired members, sorted as the desired ones. Pure. */
+/** Returns the differences between the stored and the desired members, in the order of the desired ones. Pure. */
 export function differencesBetween(stored: Members | undefined, desired: Members): Difference[] {
   const before = asJson(stored ?? {}) as Members;
   const after = asJson(desired) as Members;
@@ -44,7 +47,7 @@ function* valuesAt(path: string, before: unknown, after: unknown): Generator<Dif
   else yield difference(path, before, after);
 }
 
-/** Whether a value is a list of objects. A list of texts is compared as a whole, because its order rarely matters. */
+/** Whether a value is a list of objects. Lists of strings are not compared by position, because their order rarely matters. */
 const isList = (value: unknown): value is readonly Members[] => Array.isArray(value) && value.every(isMembers);
 
 const isMembers = (value: unknown): value is Members =>

@@ -20,7 +20,7 @@ export interface StoredNamespace extends Owned {
 
 /**
  * Plans how a manifest changes the stored rate-limit namespace: the one that it manages, or otherwise the one with its name. Pure.
- * @throws PublicError 400 if the manifest would rename it, 409 if the manifest may not have it.
+ * @throws PublicError 400 if the manifest would rename it, 409 if the manifest is not allowed to manage it.
  */
 export function planNamespace(
   desired: Application<RatelimitNamespaceSpec>,

@@ -36,7 +36,7 @@ export interface StoredOverrides {
 
 /**
  * Plans how a manifest changes the stored override. Pure.
- * @throws PublicError 409 if the manifest may not have the override.
+ * @throws PublicError 409 if the manifest is not allowed to manage the override.
  */
 export function planOverride(
   desired: Application<RatelimitOverrideSpec>,
@@ -97,7 +97,7 @@ export async function applyOverride(
   return { outcome, ids: { overrideId, namespaceId }, changes };
 }
 
-/** Returns the rate-limit namespace of the object that `spec.namespaceRef` names, which must manage it. */
+/** Returns the rate-limit namespace that `spec.namespaceRef` refers to. The referenced object must manage it. */
 async function resolveNamespace(
   { tx, actor }: Transaction,
   desired: Application<RatelimitOverrideSpec>,

@@ -37,7 +37,7 @@ export interface StoredPolicy extends Owned {
 
 /** Stored objects that a policy's manifest manages or refers to. */
 export interface PolicyState {
-  /** API that the manifest created, released or uses for its policy; otherwise the API that the spec names by id. */
+  /** API that the manifest created or released, or that its policy uses; if there is none, the API that the spec names by id. */
   readonly api: StoredApi | undefined;
   readonly policy: StoredPolicy | undefined;
   /** Rate-limit namespaces of the rules, by name. */
@@ -47,7 +47,7 @@ export interface PolicyState {
 export type PolicyStep = "createApi" | "updateApi" | "setPolicy";
 
 export interface PlannedPolicy extends Planned<PolicyStep> {
-  /** Returns the policy for gates. The id of its API may be known only after the API is created. */
+  /** Returns the policy for gates, given the id of its API, which may be known only after the API is created. */
   readonly compile: (apiId: string) => CompiledPolicy;
   readonly uid: string;
   readonly generation: number;
@@ -56,7 +56,7 @@ export interface PlannedPolicy extends Planned<PolicyStep> {
 /**
  * Plans how a manifest changes its API and its compiled policy. Pure.
  * @throws PublicError 400 for a policy that does not compile or that would move to another API; 404 for a missing reference; 409 if the
- * manifest may not have or use an object.
+ * manifest is not allowed to manage or use an object.
  */
 export function planPolicy(desired: Application<ApiKeyPolicySpec>, state: PolicyState): PlannedPolicy {
   const { spec, manager, uid = state.policy?.uid ?? manager } = desired;
@@ -139,7 +139,7 @@ function requireNamespaces(desired: Application<ApiKeyPolicySpec>, namespaces: P
   }
 }
 
-/** Compiles the policy. A namespace that does not exist stands for its own name, because it is reported afterwards. */
+/** Compiles the policy. The name of a namespace that does not exist serves as its id here, because missing namespaces are reported later. */
 function compiled(spec: ApiKeyPolicySpec, apiId: string, namespaces: PolicyState["namespaces"]): CompiledPolicy {
   const namespaceIds = new Map(namespacesOf(spec).map((name) => [name, namespaces.get(name)?.id ?? name]));
   const policy = compilePolicy(spec, { apiId, namespaceIds });
@@ -165,7 +165,8 @@ export async function applyPolicy(transaction: Transaction, desired: Application
     } else {
       const { manager } = desired;
       const policy = { apiId, manager, name: policyNameOf(manager), uid, generation, policy: compile(apiId) };
-      // Only this manifest can have released an unmanaged policy of this name, because the name is reserved for it.
+      // It is safe to adopt an unmanaged policy with this name: the name contains the manifest's own name, so only this manifest can have
+      // released the policy.
       ({ policyId } = await setPolicy(managing(actor, { adopt: true }), TO_APPLY.updateApi, policy));
     }
   }

@@ -28,7 +28,7 @@ export type RoleStep = "create" | "update" | "setPermissions";
 
 /**
  * Plans how a manifest changes the stored role: the one that it manages, or otherwise the one with its name. Pure.
- * @throws PublicError 409 if the manifest may not have the role.
+ * @throws PublicError 409 if the manifest is not allowed to manage the role.
  */
 export function planRole(desired: Application<RoleSpec>, stored: StoredRole | undefined): Planned<RoleStep> {
   const { spec, manager } = desired;
