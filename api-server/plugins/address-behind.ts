@@ -2,14 +2,15 @@ import type { IncomingMessage } from "node:http";
 import { all, compile } from "@fastify/proxy-addr";
 import type { AddressBehindProxies } from "./direct-connection.ts";
 
-/** Returns a function that tests whether an address belongs to a proxy. Throws like `addressBehind`. */
+/** Returns a function that tests whether an address belongs to a trusted proxy. Throws like `addressBehind`. */
 export function amongProxies(proxies: readonly string[]): (address: string) => boolean {
   const isTrusted = compile([...proxies]);
   return (address) => address !== "" && isTrusted(address, 0);
 }
 
 /**
- * Reads `X-Forwarded-For` as fastify does with its option `trustProxy`. `proxies` are addresses and CIDR ranges; throws for any other text.
+ * Evaluates `X-Forwarded-For` in the same way as fastify's option `trustProxy`. `proxies` are IP addresses and CIDR ranges; throws if an
+ * entry is neither.
  */
 export function addressBehind(proxies: readonly string[]): AddressBehindProxies {
   const isTrusted = compile([...proxies]);

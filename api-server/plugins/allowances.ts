@@ -1,8 +1,8 @@
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 
 /**
- * Maximum number of tracked clients. It exceeds the number of pods that an attacker has in a cluster. An evicted client starts with a full
- * allowance.
+ * Maximum number of tracked clients. More than the pods that an attacker could run in a cluster, because a client that is evicted starts
+ * again with a full allowance.
  */
 const ENTRIES_MAX = 10_000;
 
@@ -23,7 +23,7 @@ export class Allowances {
     this.#options = options;
   }
 
-  /** Charges a client. Returns the time until the window ends, in ms, if the allowance was used up already; otherwise `undefined`. */
+  /** Charges a client. If its allowance is already used up, returns the time until the window ends, ms; otherwise `undefined`. */
   spend(key: string, cost: number): number | undefined {
     const { windowMs, max, nowMs } = this.#options;
     const now = nowMs();

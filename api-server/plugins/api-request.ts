@@ -4,8 +4,8 @@ import type { Release } from "../../edge/workspace-limiter.ts";
 import type { Deps } from "../deps.ts";
 
 /*
- * The parts of a request and its response that the pipeline uses, whether fastify or the direct front received it. Fastify's own objects
- * have these types once `registerArrival` has decorated them.
+ * The parts of a request and its response that the pipeline uses. They are the same whether fastify or the direct front received the
+ * request. Fastify's own objects have these types once `registerArrival` has decorated them.
  */
 
 /** Settings that belong to the registered path of a request. */
@@ -16,9 +16,9 @@ export interface ApiRoute {
 }
 
 export interface RouteSettings {
-  /** Whether no root key is required. */
+  /** Whether the path is served without a root key. */
   isOpen?: boolean;
-  /** Whether a dashboard session may replace the root key. */
+  /** Whether a dashboard session is accepted instead of a root key. */
   takesSessions?: boolean;
   /** Headers of each response of the route, including errors. */
   headers?: Readonly<Record<string, string>> | undefined;
@@ -36,13 +36,13 @@ export interface ApiRequest {
   readonly query: unknown;
   /** Path parameters. */
   readonly params: unknown;
-  /** Client address: the address of the connection, or the one that a trusted proxy reports. */
+  /** Client address: that of the connection or, behind a trusted proxy, the one that the proxy reports. */
   readonly ip: string;
   /** Arrival time, as `performance.now()`. */
   readonly startedMs: number;
-  /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
+  /** Promise that resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
   readonly discarded: Promise<void> | undefined;
-  /** Releases the concurrency slot of a large body. Called when the handler has ended. */
+  /** Releases the concurrency slot that a large body occupies. Called when the handler has ended. */
   readonly release: Release | undefined;
   readonly routeOptions: ApiRoute;
   readonly raw: {
@@ -59,7 +59,7 @@ export interface ApiReply {
   send(payload: unknown): unknown;
   /** Whether the client has disconnected. */
   isDisconnected(): boolean;
-  /** Returns a signal that aborts when the client disconnects, or when the response has been sent. */
+  /** Returns a signal that is aborted when the client disconnects or the response has been sent. */
   untilDisconnected(): AbortSignal;
 }
 

@@ -8,11 +8,11 @@ import { type CachedValue, createHashCache, type HashCache } from "../keys/hash-
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 import { createGrants } from "./grants.ts";
 
-/* Authenticates root keys (api-v2.md section 3). keys/hash-cache.ts describes the cache lifetime. */
+/* Authenticates root keys (api-v2.md section 3). For the lifetime of cached root keys, see keys/hash-cache.ts. */
 
 const ENTRIES_MAX = 10_000;
 
-/** Cached data of a root key. Its state is evaluated on each request, so expiry needs no propagation. */
+/** Cached data of a root key. Whether it has expired is checked on each request, so an expiry takes effect without clearing the cache. */
 export interface RootKey {
   readonly caller: Caller;
   readonly grants: Grants<RequiredPermission>;
@@ -41,7 +41,7 @@ export function readRootKeyHash(header: string | undefined): string {
 }
 
 /**
- * Returns the root key if it is valid now. All failures have the same text, so that a caller cannot distinguish a revoked root key or an
+ * Returns the root key if it is valid now. All 401 errors have the same text, so that a caller cannot distinguish a revoked root key or an
  * ordinary API key from a key that never existed.
  * @throws PublicError 401, or 403 if the workspace is disabled.
  */

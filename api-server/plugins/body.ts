@@ -2,10 +2,13 @@ import { isUtf8 } from "node:buffer";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { nameStep } from "./validation.ts";
 
-/** Maximum nesting depth. Deeper bodies are rejected, because later readers (a serializer, the database) are recursive. */
+/** Maximum nesting depth. Deeper bodies are rejected, because components that process them later (a serializer, the database) are recursive. */
 const DEPTH_MAX = 500;
 
-/** Maximum number of values in a body. Most values take 50 to 160 bytes when parsed, so that a body of 10 MiB could take 1 GiB. */
+/**
+ * Maximum number of values in a body. Without it, a body of 10 MiB could take 1 GiB of memory, because most parsed values take 50 to 160
+ * bytes.
+ */
 const VALUES_MAX = 250_000;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
@@ -33,7 +36,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
 }
 
 /**
- * Matches every number that may exceed the range of a double, because it has an exponent or more than 308 digits. Every match is then
+ * Matches every number that has an exponent or more than 308 digits, and might therefore exceed the range of a double. Each match is then
  * checked.
  */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
@@ -50,7 +53,7 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   if (hasMoreValues(bytes, VALUES_MAX)) throw tooManyValues(VALUES_MAX);
   const text = bytes.toString("utf8");
   const body = parseJson(text);
-  // Most bodies need no check: in valid UTF-8, U+0000 and lone surrogates can only come from an escape, and a short text is not deeply
+  // Skips the check for most bodies: in valid UTF-8, only escapes can produce U+0000 and lone surrogates, and a short text cannot be deeply
   // nested.
   if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
@@ -64,10 +67,10 @@ const BRACE = 0x7b;
 
 /**
  * Returns whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts
- * as two. Scans the bytes without allocating; the result is meaningless for invalid JSON.
+ * as two. Scans the bytes without allocating memory. For invalid JSON, the result is meaningless.
  */
 export function hasMoreValues(bytes: Buffer, max: number): boolean {
-  // A text with more than `max` values has more than `max` bytes, because each value takes at least one byte.
+  // A text of at most `max` bytes cannot contain more values, because each value takes at least one byte.
   if (bytes.length <= max) return false;
   let values = 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -92,12 +95,12 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The error has its own message. The parser's message would quote the body, which may contain a secret.
+    // Does not use the parser's message, which would quote the body: the body may contain a secret.
     throw refusal("The body is not valid JSON.", { location: "body", message: "expected valid JSON" });
   }
 }
 
-/** Reason why a value cannot be stored, and its location, which is completed while the recursion returns. */
+/** Reason why a value cannot be stored, and the value's location. The location is built up while the recursion returns. */
 interface Unstorable {
   readonly detail: string;
   readonly message: string;
@@ -106,7 +109,7 @@ interface Unstorable {
 
 /**
  * Throws PublicError `invalid_input` for values that cannot be stored: U+0000, lone surrogates, numbers beyond a double, deep nesting.
- * Allocates no memory per value, because the caller controls their number.
+ * Allocates no memory per value, because the caller controls the number of values.
  */
 export function checkStorable(body: unknown): void {
   const found = findUnstorable(body, 0);
@@ -118,7 +121,7 @@ export function checkStorable(body: unknown): void {
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
   if (typeof value === "number") {
-    // The parser returns infinity for a number that is too large. It would be stored and returned as null.
+    // The parser turns a number that is too large into infinity, which would be stored and returned as `null`.
     return Number.isFinite(value) ? undefined : { ...TOO_LARGE };
   }
   if (typeof value !== "object" || value === null) return undefined;

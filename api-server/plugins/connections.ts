@@ -8,20 +8,23 @@ import { errorBody } from "./errors.ts";
 import { BODY_BYTES_MAX } from "./read-body.ts";
 
 /*
- * Sends Node's own connection errors in this API's format, because its clients cannot parse a bare `400 Bad Request` without a
- * body. A problem with one request does not affect earlier ones on the connection.
+ * Sends Node's own connection errors in this API's format, because its clients cannot parse a bare `400 Bad Request` without a body. An
+ * error in one request does not affect earlier requests on the connection.
  *
  *   open ──parser error, or a late request──► rejected ──earlier responses sent──► error sent ──► closed
  *
- * A client may half-close the connection after its requests; it still gets its responses. A disconnected client looks the same
- * until the server writes to it.
+ * A client that half-closes the connection after its requests still gets the responses. Until the server writes to it, a disconnected
+ * client looks the same.
  */
 
-/** Maximum bytes that are still read from a rejected connection, so that the client can read the response before it is closed. */
+/**
+ * Maximum number of bytes that are read and discarded from a rejected connection, so that the client can read the response before the
+ * connection closes.
+ */
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request with a complete head, and its response, which has not been sent yet. */
+/** A request whose head is complete, and its response, which has not been sent completely. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -46,7 +49,7 @@ interface ConnectionError extends Error {
 export function createConnections(deps: {
   nextRequestId: () => string;
   docsUrl: () => string;
-  /** Called for each response that is sent without fastify, with `startedMs` from `performance.now()`. */
+  /** Called for each response that is sent without fastify. `startedMs` is a value of `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
   const unanswered = new WeakMap<Duplex, Set<Unanswered>>();
@@ -71,11 +74,10 @@ export function createConnections(deps: {
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last request may be the invalid one. Its body was cut off, so the server does not wait for its response.
+    // The last request may be the one that failed. Its body was cut off, so this does not wait for its response.
     const complete = owed.filter(({ request }) => request.complete);
     await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
-    // A connection that is no longer writable gets no error, because its client asked to close the connection after the last complete
-    // request.
+    // No error is sent on a connection that is no longer writable: its client requested that it be closed after the last complete request.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
@@ -107,23 +109,24 @@ export function createConnections(deps: {
       return changedMs.get(socket) ?? openedMs;
     },
     clientErrorHandler(error, socket) {
-      // A client that has sent no bytes gets no response, because it would take the response for the answer to its first request.
+      // A client that has sent no bytes gets no response, because it could mistake that for the response to its first request.
       const isSilent = error.code === LATE && socket.bytesRead === 0;
       if (isSilent || error.code === "ECONNRESET" || !socket.writable) socket.destroy();
       else void refuse(socket, toPublicError(error));
     },
     guard(server) {
       (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-      // Without a TLS handshake no response can be sent. Node emits `clientError` for a failed handshake, as for a malformed request.
+      // Only closes the socket, because no response can be sent without a TLS handshake. Node's own listener would emit `clientError`, as
+      // for a malformed request.
       server.removeAllListeners("tlsClientError");
       server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // Sends `100 Continue` unless the body is too long: such a request is rejected, so its client need not send the body.
+        // Sends `100 Continue` unless the body is too long. Then the request is rejected, and its client need not send the body.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });
-      // Passes an unknown `Expect` header on, because `checkHead` rejects it like every other invalid head.
+      // Passes on requests with an unknown `Expect` header, because `checkHead` rejects them like all other invalid heads.
       server.on("checkExpectation", (request, response) => void server.emit("request", request, response));
       server.on("connect", (_request, socket: Socket) => {
         socket.on("error", () => undefined);
@@ -159,7 +162,10 @@ function discard(socket: Socket): void {
   socket.resume();
 }
 
-/** Checks the requirements of HTTP/1.1 on a head that Node would otherwise enforce with its own response. Throws PublicError. */
+/**
+ * Checks a request head against those requirements of HTTP/1.1 that Node would otherwise enforce with its own error response. Throws
+ * PublicError.
+ */
 export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   if (raw.httpVersion !== "1.1") return;
   if (raw.headers.host === undefined) {
@@ -172,7 +178,7 @@ export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   }
 }
 
-/** Timeout for receiving a request head, and for a TLS handshake, for which Node's default is two minutes. */
+/** Timeout for receiving a request head, and for a TLS handshake (Node's default for the latter is two minutes). */
 export const HEAD_MS_MAX = 10_000;
-/** Timeout for a client to read bytes of a pending response. */
+/** Timeout after which a connection is closed if its client reads no bytes of a pending response. */
 export const READ_MS_MAX = 120_000;

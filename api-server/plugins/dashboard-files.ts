@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { type Encoding, entityTag } from "./negotiation.ts";
 
-/** Files of the built dashboard that are served. */
+/** Serves the files of the built dashboard. */
 export interface DashboardFiles {
   /** Finds a file by its path below /dashboard/: `index.html`, `assets/main-Ab3d.js`. Only listed files are accessible. */
   find(path: string): DashboardFile | undefined;
@@ -40,7 +40,7 @@ const PAGE = "index.html";
 
 /**
  * Returns a function that reads the folder's current files; `undefined` if the dashboard was not built. The folder is listed again when its
- * page has changed, for example by a new build while the server runs.
+ * `index.html` has changed, for example after a rebuild while the server is running.
  */
 export function followDashboard(folder: string): () => Promise<DashboardFiles | undefined> {
   let known: { readonly madeMs: number; readonly files: Promise<DashboardFiles> } | undefined;

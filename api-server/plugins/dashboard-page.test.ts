@@ -51,7 +51,7 @@ describe("a built dashboard", () => {
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, "dist", name), content);
   });
 
-  test("root path redirects browsers to /dashboard/, and only browsers", async () => {
+  test("root path redirects only browsers to /dashboard/", async () => {
     const { statusCode, headers } = await get("/", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
     expect([statusCode, headers.location]).toEqual([302, "dashboard/"]);
     for (const accept of ["*/*", "application/json", "text/htmlish"])
@@ -118,7 +118,7 @@ describe("a built dashboard", () => {
     if (response.statusCode === 200) expect(response.payload).toBe(PAGE);
   });
 
-  test("dashboard serves its page instead of a build file that is not part of the page", async () => {
+  test("dashboard serves its page instead of a file in the build folder that the page does not use", async () => {
     expect((await get("/dashboard/made-from")).payload).toBe(PAGE);
   });
 

@@ -6,12 +6,12 @@ import { type DashboardFile, followDashboard } from "./dashboard-files.ts";
 import { acceptedEncoding, matchesTag } from "./negotiation.ts";
 
 /*
- * Serves the dashboard at /dashboard/: one page for all paths below it, because the page does its own routing, and its files below
- * /dashboard/assets/. Users who sign in there may create root keys, so the content security policy allows only these scripts and requests
- * to this server.
+ * Serves the dashboard at /dashboard/, and its files below /dashboard/assets/. All other paths below /dashboard/ return the same page,
+ * because the page does its own routing. Signed-in users may create root keys, so the content security policy allows only these scripts,
+ * and only requests to this server.
  */
 
-/** Forbids inline code and styles, other hosts, and framing, so that text on the page can never become code. */
+/** Forbids inline code and styles, other hosts, and framing, so that text on the page is never executed as code. */
 export const DASHBOARD_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,7 +37,7 @@ export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = {
 
 const YEAR_SECONDS = 31_536_000;
 
-/** Serves the build in `folder`, or, without a build, a page that explains how to create one. */
+/** Serves the build in `folder` or, without a build, a page that explains how to build the dashboard. */
 export function registerDashboardPage(app: FastifyInstance, { folder }: { folder: string }): void {
   const current = followDashboard(folder);
   app.get("/", (request, reply) => {

@@ -18,13 +18,13 @@ const SWEEP_MS = 1000;
 
 export interface Deadlines {
   begin(running: RunningRequest): void;
-  /** Ends a request. Returns false if it had ended before: by its deadline, or because the client disconnected. */
+  /** Ends a request. Returns false if it had already ended, either at its deadline or because the client disconnected. */
   end(running: RunningRequest): boolean;
 }
 
 /**
  * Responds with 408 to a request that has taken `timeoutMs`, and logs 499 if a client disconnected before its response. One sweep per
- * second replaces a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
+ * second replaces a timer per request: requests are cheaper, and a timeout that is up to a second late is acceptable.
  */
 export function createDeadlines(
   app: FastifyInstance,

@@ -28,7 +28,8 @@ export type AddressBehindProxies = (connection: string, forwardedFor: string | u
 export interface DirectDeps {
   readonly routes: ReadonlyMap<string, DirectRoute>;
   /**
-   * Returns the client address behind trusted proxies; `undefined` if no proxy is trusted: the client is then the peer of the connection.
+   * Returns the client address behind trusted proxies; `undefined` if no proxy is trusted, in which case the client is the connection's
+   * peer.
    */
   readonly addressBehindProxies: AddressBehindProxies | undefined;
   readonly nextRequestId: () => string;
@@ -36,7 +37,7 @@ export interface DirectDeps {
   readonly keepAliveLines: string;
   /** Whether the server is stopping. If so, further requests are handed to Node, and each connection closes after its current response. */
   readonly isStopping: () => boolean;
-  /** Called for each request that is served, with the time from `performance.now()`. */
+  /** Called for each request that is served, with the current `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
   /** Makes Node serve the requests that `stream` delivers. */
   readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
@@ -49,7 +50,7 @@ export interface DirectDeps {
 
 export class DirectConnection implements DirectOwner {
   readonly socket: Socket;
-  /** Start of the wait that `awaited` describes, as `performance.now()`. */
+  /** Time at which the wait for `awaited` began, as `performance.now()`. */
   sinceMs = performance.now();
 
   readonly #parts: DirectDeps;
@@ -61,13 +62,13 @@ export class DirectConnection implements DirectOwner {
   #request: DirectRequest | undefined;
   #stream: NodeStream | undefined;
   /**
-   * How Node takes part in the current request: it receives the `rest` of the request, or sends the `response`, or receives `everything`
-   * from now on; `undefined` if Node takes no part.
+   * Node's part in the current request: `rest` means that it receives the rest of the request, `response` that it sends the response,
+   * `everything` that it receives all further bytes; `undefined` if Node is not involved.
    */
   #atNode: "rest" | "response" | "everything" | undefined;
   /** Whether Node has sent the response to the current request. */
   #hasResponded = false;
-  /** Whether the last response has been written to the socket, but the client has not read it completely. */
+  /** Whether the last response has been written to the socket but not yet been completely read by the client. */
   #isFlushing = false;
   /** Whether no request has arrived yet. */
   #isFresh = true;
@@ -98,8 +99,8 @@ export class DirectConnection implements DirectOwner {
   }
 
   /**
-   * Event that the connection waits for: the first request, the rest of one, another request, or the client to read a response; `undefined`
-   * while the server or Node processes a request.
+   * What the connection waits for: the first request, the rest of a request, another request, or a reader (the client must read a
+   * response). `undefined` while the direct front or Node processes a request.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";
@@ -125,7 +126,7 @@ export class DirectConnection implements DirectOwner {
     this.#stream?.destroy();
   }
 
-  /** Passes the buffered part of a request to Node, which gets the rest as it arrives. */
+  /** Passes the buffered part of a request to Node. The rest is passed on as it arrives. */
   passToNode(): void {
     if (this.#begun !== undefined) this.#pass(this.#begun);
   }
@@ -136,7 +137,7 @@ export class DirectConnection implements DirectOwner {
     if (this.#atNode === "response") this.#takeBack();
   }
 
-  /** Hands the connection to Node, before or after a request, or in the middle of an incomplete request. */
+  /** Hands the connection to Node permanently. Possible between requests, and in the middle of an incomplete request. */
   #leave(bytes: Buffer): void {
     const { socket } = this;
     this.#end();
@@ -276,8 +277,8 @@ export class DirectConnection implements DirectOwner {
   }
 
   /**
-   * Parses `rest`, the last part of `message`. Returns the length of the request; `undefined` if it is incomplete, or must be handed to
-   * Node.
+   * Parses `rest`, the last part of `message`. Returns the length of the request; `undefined` if the request is incomplete or must be
+   * handed to Node.
    */
   #parse(message: Buffer, rest: Buffer): number | undefined {
     const parser = this.#parser;
@@ -320,7 +321,7 @@ export class DirectConnection implements DirectOwner {
   }
 }
 
-/** Maximum bytes of an incomplete request: its head, and the largest body that the direct front serves. */
+/** Maximum size of an incomplete request: its head, and the largest body that the direct front accepts. */
 const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_BOUND;
 
 const ignore = (): void => undefined;

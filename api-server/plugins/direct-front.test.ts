@@ -122,7 +122,7 @@ describe.each([
     await waitFor("all answers", () => served === 400 && received > 400 * RESPONSE.length);
   });
 
-  test("direct front stops reading from a client that leaves responses unread", async () => {
+  test("direct front stops reading from a client that does not read its responses", async () => {
     const { socket, atServer } = await open(responses, { isTls });
     for (let i = 0; i < 400; i += 1) socket.write(requests(400));
     await settled(atServer);
@@ -164,7 +164,7 @@ describe("a connection that Node serves in between", () => {
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("connection is closed if its client leaves Node's response unread", async () => {
+  test("connection is closed if its client does not read Node's response", async () => {
     const { socket, atServer } = await open("at once");
     server.timeout = READ_MS;
     socket.write(requests(1, "/node-large"));
@@ -183,7 +183,7 @@ describe("a connection that Node serves in between", () => {
     expect(servedAtNode).toBe(1);
   });
 
-  test("server shutdown closes idle connections, but no connection that the direct front serves", async () => {
+  test("server shutdown closes idle connections, but not those with a request that the direct front is serving", async () => {
     const { socket, atServer } = await open("at once", { readMs: 60_000 });
     socket.write(requests(1, "/other"));
     await waitFor("Node to serve", () => servedAtNode === 1);
@@ -209,7 +209,7 @@ describe("a connection that Node serves in between", () => {
     expect(response.writableFinished).toBe(false);
   });
 
-  test("server buffers few bytes of a client that sends endlessly and reads nothing", async () => {
+  test("server buffers little for a client that sends endlessly and reads nothing", async () => {
     const { socket, atServer } = await open("at once", { readMs: 60_000 });
     for (let i = 0; i < 400; i += 1) socket.write(requests(200) + requests(200, "/other"));
     await settled(atServer);

@@ -7,9 +7,9 @@ import { DirectConnection, type DirectDeps } from "./direct-connection.ts";
 import type { DirectRoute } from "./direct-request.ts";
 
 /*
- * Serves simple calls of hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification (decision
- * 0028). Other well-formed requests of a connection pass to Node's server one at a time, so that a client with one pool of connections gets
- * fast verifications between other calls.
+ * Serves simple calls of hot procedures without Node's `http` and without fastify, because these took half of the CPU time of a
+ * verification (decision 0028). Other well-formed requests on a connection are passed to Node's server one at a time, so that a client with
+ * a single connection pool gets fast verifications even if it mixes them with other calls.
  */
 
 export interface DirectFront {
@@ -19,18 +19,18 @@ export interface DirectFront {
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
   /** Time of the last request, as `performance.now()`. */
   lastRequestMs(): number;
-  /** Hands every further request to Node, which closes the connection after its response. */
+  /** Hands every further request to Node, which closes the connection after the response. */
   stop(): void;
 }
 
-/** Maximum time until a body has arrived, ms. A slower body passes to Node, which enforces the request timeout. */
+/** Maximum time for a body to arrive, ms. A request with a slower body is passed to Node, which enforces the request timeout. */
 const GATHERED_MS_BOUND = 250;
 const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;
 
 /**
- * Takes over the connections of an HTTP or HTTPS server, before it listens. The server's `closeIdleConnections` and `closeAllConnections`
- * then apply to direct connections too.
+ * Takes over the connections of an HTTP or HTTPS server. Must be called before the server listens. The server's `closeIdleConnections` and
+ * `closeAllConnections` then also close direct connections.
  */
 export function createDirectFront(
   server: Server,
@@ -136,5 +136,5 @@ export function createDirectFront(
   };
 }
 
-/** Error code of Node's parser for a request that was cut off. */
+/** Error code of Node's parser for an incomplete request on a closed connection. */
 const CUT_OFF = "HPE_INVALID_EOF_STATE";

@@ -1,8 +1,8 @@
 import type { MessageParser } from "../../http/http1/message-parser.ts";
 
 /*
- * Selects the simplest requests, which the direct front serves (decision 0028). Other requests are handed to Node and fastify, so that the
- * complete HTTP rules are not implemented twice.
+ * Selects the simplest requests for the direct front to serve (decision 0028). Other requests are handed to Node and fastify, so that the
+ * full HTTP rules are not implemented twice.
  */
 
 /** Headers that the directly served procedures read. Other headers are ignored. */
@@ -29,7 +29,10 @@ const CONTENT_TYPES: ReadonlySet<string> = new Set([
   "application/json;charset=utf-8",
 ]);
 
-/** Maximum number of header names and values in a direct request, because Node drops the headers beyond its own limit. */
+/**
+ * Maximum number of header names and values in a direct request. Requests with more are left to Node, which drops headers beyond its own
+ * limit.
+ */
 const HEADERS_BOUND = 200;
 
 const LENGTH = /^[1-9]\d{0,5}$/;
@@ -51,7 +54,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   "accept-version": "unusual",
 };
 
-/** Headers by name, in common spellings, so that few names are converted to lower case. */
+/** Headers by name, in common spellings, so that few names must be converted to lower case. */
 const MEANING_OF = new Map<string, Meaning>(
   Object.entries(MEANINGS).flatMap(([name, meaning]) => [
     [name, meaning],
@@ -65,8 +68,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Returns whether Node can give the connection back after this request. Another request may follow, and Node must emit `request` for this
- * one, which it does not do for upgrades and `Expect`.
+ * Returns whether Node can give the connection back after this request: the request must allow another one to follow, and Node must emit
+ * `request` for it, which it does not do for upgrades and `Expect`.
  */
 export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
   if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;
@@ -74,8 +77,8 @@ export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: Messag
 }
 
 /**
- * Reads the head that `parser` has completed; returns `undefined` if the request must not be served directly. With trusted proxies, one
- * `X-Forwarded-For` line is accepted, with one or several addresses.
+ * Reads the head that `parser` has completed; returns `undefined` if the request must not be served directly. With trusted proxies, accepts
+ * one `X-Forwarded-For` line with one or more addresses.
  */
 export function readDirectHead(
   { method, version, isUpgrade, keepsAlive, headers }: MessageParser,

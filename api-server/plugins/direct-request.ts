@@ -12,18 +12,18 @@ export interface DirectRoute extends ApiRoute {
   readonly serve: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** The connection of a request, with the members that the request uses. */
+/** The members of its connection that a request uses. */
 export interface DirectOwner {
   readonly socket: Socket;
   /** Returns the client address, given the value of `X-Forwarded-For`. */
   addressFor(forwardedFor: string | undefined): string;
-  /** Headers of a response after which the connection stays open; `undefined` if it closes after the current response. */
+  /** Headers for a response that keeps the connection open; `undefined` if the connection closes after the current response. */
   readonly keepAliveLines: string | undefined;
   /** Sends a complete response. `isLast`: the connection closes after it. */
   respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void;
 }
 
-/** A complete request and its response. They share one object, so that a verification allocates only one. */
+/** A complete request together with its response. Both are one object, so that a verification allocates only one. */
 export class DirectRequest implements ApiRequest, ApiReply {
   readonly id: string;
   readonly headers: DirectHeaders & NodeJS.Dict<string>;
@@ -101,7 +101,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     const length = Buffer.byteLength(body);
     const keepAlive = this.#isLast ? undefined : this.#owner.keepAliveLines;
     const head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status]}\r\n${this.#lines}content-type: ${this.#contentType}\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\n${keepAlive ?? "Connection: close\r\n"}\r\n`;
-    // The text is ASCII if its numbers of bytes and characters are equal. Then latin1, which is written faster, is equivalent.
+    // The text is ASCII if it has as many bytes as characters. Then the encoding latin1, which is faster to write, has the same result.
     const encoding = length === body.length ? "latin1" : "utf8";
     this.#owner.respond(head + body, encoding, keepAlive === undefined);
   }
@@ -111,8 +111,8 @@ export class DirectRequest implements ApiRequest, ApiReply {
   }
 
   /**
-   * Returns a signal that aborts when the client disconnects. Unlike fastify's, it does not probe a half-closed client, because no directly
-   * served procedure runs for long.
+   * Returns a signal that is aborted when the client disconnects. Unlike for fastify's requests, a half-closed client is not probed,
+   * because no directly served procedure runs for long.
    */
   untilDisconnected(): AbortSignal {
     this.#gone ??= new AbortController();
@@ -120,7 +120,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return this.#gone.signal;
   }
 
-  /** Ends the request. Called when the response is sent, or the connection has closed. */
+  /** Ends the request. Called when the response has been sent or the connection has closed. */
   over(): void {
     this.#isOver = true;
     this.#gone?.abort();

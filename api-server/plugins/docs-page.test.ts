@@ -19,7 +19,7 @@ async function linked(): Promise<URL[]> {
 }
 
 describe("/docs", () => {
-  test("/docs page refers to this server only", async () => {
+  test("/docs page refers only to this server", async () => {
     const page = await get("/docs");
     expect(page.statusCode).toBe(200);
     expect(page.headers["content-type"]).toBe("text/html; charset=utf-8");

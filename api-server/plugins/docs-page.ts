@@ -6,8 +6,8 @@ import { entityTag, matchesTag } from "./negotiation.ts";
 import { buildOpenApi, registerOpenApi } from "./openapi.ts";
 
 /*
- * Page to browse the OpenAPI document, and to try the API from the browser. It loads no other hosts: this server serves the few required
- * files of swagger-ui-dist, and reads them on first request.
+ * Page to browse the OpenAPI document, and to try the API from the browser. It loads nothing from other hosts: this server serves the few
+ * required files of swagger-ui-dist, and reads them on first request.
  */
 
 /**
@@ -38,7 +38,7 @@ const PAGE = `<!doctype html>
 </body></html>
 `;
 
-/** Start script, without the validator of swagger.io, and without `?url=`, so that the document is always this server's. */
+/** Start script. It disables the validator of swagger.io, and ignores `?url=`, so that the page always shows this server's document. */
 const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? "" : "\n  supportedSubmitMethods: [],"}
   url: "openapi.json",
   dom_id: "#page",
@@ -54,7 +54,7 @@ const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? 
 
 interface Asset {
   readonly type: string;
-  /** Returns the content, which is created or read on first request. */
+  /** Returns the content. Called on first request. */
   readonly read: () => Promise<Buffer>;
 }
 
@@ -73,7 +73,10 @@ const assets = (makesCalls: boolean): Readonly<Record<string, Asset>> => ({
   "/docs/favicon-32x32.png": { type: "image/png", read: packaged("favicon-32x32.png") },
 });
 
-/** Serves the page at `/docs`, and its files below that path. `makesCalls`: whether the API has the same address as the page. */
+/**
+ * Serves the page at `/docs`, and its files below that path. `makesCalls`: whether users can call the API from the page, which requires
+ * that both have the same origin.
+ */
 export function registerDocsPage(app: FastifyInstance, { makesCalls }: { makesCalls: boolean }): void {
   for (const [path, asset] of Object.entries(assets(makesCalls))) app.get(path, serve(asset));
 }

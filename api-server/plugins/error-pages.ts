@@ -3,7 +3,8 @@ import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.t
 import type { ErrorSender } from "./errors.ts";
 
 /*
- * Default pages of `error.type`: one per kind, and an index. They are generated from the table of kinds, so that every kind has a page.
+ * Pages to which the URLs in `error.type` point by default: one per kind, and an index. They are generated from the table of kinds, so
+ * every kind has a page.
  */
 
 const STYLE = `body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color:#1c2330;background:#fff}
@@ -70,7 +71,7 @@ ${body}
 </body></html>
 `;
 
-/** Returns plain text as HTML; `code` in backticks becomes a `code` element. */
+/** Converts plain text to HTML; text in backticks becomes a `code` element. */
 export const toHtml = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 
 const escapeHtml = (text: string): string =>

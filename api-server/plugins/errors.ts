@@ -16,7 +16,10 @@ import { ENTRIES_MAX } from "./validation.ts";
  * (api-v2.md section 4).
  */
 
-/** HTTP statuses whose error bodies contain `errors`, possibly empty. Bodies with another status have the member only if it has entries. */
+/**
+ * HTTP statuses whose error bodies always contain `errors`, even if it is empty. With another status, a body has the member only if it has
+ * entries.
+ */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {
@@ -50,8 +53,8 @@ export function errorBody(
 }
 
 /**
- * Media types of problem details (RFC 9457), which are sent to clients that accept them by name, or any `application/` type. Clients that
- * accept every type get plain JSON.
+ * Media types of problem details (RFC 9457). They are sent to clients that accept them by name, or accept all types below `application/`.
+ * Clients that accept every type get plain JSON.
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
@@ -59,7 +62,7 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
-/** Error format below a path prefix. */
+/** Error format for the paths below a prefix. */
 export interface ErrorForm {
   /** Prefix of the paths, such as `/v1/`. */
   readonly prefix: string;
@@ -70,12 +73,12 @@ export interface ErrorForm {
   readonly setHeaders: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** Called once per failed request, with the status that was sent. */
+/** Called once for each failed request, with the status that was sent. */
 export type Observe = (request: ApiRequest, status: number) => void;
 
 export type ErrorSender = (request: ApiRequest, reply: ApiReply, thrown: unknown) => void;
 
-/** Returns a function that responds with a thrown error, and logs the details that only operators may see. */
+/** Returns a function that sends the response for a thrown error, and logs the details that only operators may see. */
 export function createErrorSender(
   deps: Pick<Deps, "throttle" | "docsUrl" | "log">,
   observe: Observe,
@@ -91,7 +94,7 @@ export function createErrorSender(
       body: errorBody(error, about),
     };
     if (OUTAGES.has(error.kind)) {
-      // Throttles the log, because in an outage every request ends here for the same reason.
+      // Throttles the log, because during an outage every request fails here for the same reason.
       const message = `${error.kind} at ${request.routeOptions.url}`;
       logThrottled(deps, { reason: describeFailure(thrown), message });
     } else if (status >= 500) {
@@ -111,7 +114,7 @@ export function createErrorSender(
   };
 }
 
-/** Kinds of fastify's own rejections, by error code. */
+/** Error kinds for requests that fastify itself rejects, by fastify's error code. */
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
@@ -124,7 +127,8 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
 
 function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
-  // The client disconnected. Its connection fails with the same code as a connection to the database would.
+  // The client disconnected. This is checked first, because a failed client connection has the same error code as a failed database
+  // connection.
   if (thrown instanceof Error && thrown === request.raw.errored) {
     return new PublicError("request_body_unreadable", "The body could not be read completely.", { cause: thrown });
   }
@@ -195,7 +199,7 @@ export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): 
   };
   app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    // Fastify checks the content type of a QUERY request before it finds that no route has this method.
+    // Fastify checks the content type of a QUERY request before it notices that no route has this method.
     const isUnroutable = error.code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE";
     sendError(request, reply, isUnroutable ? refuse(request) : error);
   });

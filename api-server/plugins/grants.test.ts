@@ -6,7 +6,7 @@ import { createGrants } from "./grants.ts";
 const updateKey = onApi("update_key");
 const encryptKey = onApi("encrypt_key");
 
-test("granting permissions fails with only the permissions that the root key lacks", () => {
+test("error for a rejected grant names only the permissions that the root key lacks", () => {
   const { require, holds, holdsForSome, idsHeld } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
   const refusalOf = (run: () => void): PublicError => {
     try {

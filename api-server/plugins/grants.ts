@@ -9,14 +9,15 @@ import {
 import { type Grants, MissingPermission, type RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 
-/** Records nothing. Usage by people is not recorded, because their role determines their permissions. */
+/** Used for people: their use of permissions is not recorded, because their role determines their permissions. */
 const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;
 
 /**
- * Returns the permissions of a root key with these tuples, or of a person. Created once per cached root key, so that requests allocate
- * nothing.
+ * Returns the permissions of a root key, or of a person, that holds these tuples. Created once per cached root key, so that requests
+ * allocate nothing.
  * @param holder start of the error message, which names the holder.
- * @param note called with each held tuple that was required, and with the id if the tuple has a form with one.
+ * @param note called with each tuple that was required and is held, and with the object's id if the permission can be held for single
+ * objects.
  */
 export function createGrants(
   held: ReadonlySet<string>,
@@ -29,7 +30,7 @@ export function createGrants(
     note(tuple, required.orFor === undefined ? undefined : id);
     return true;
   }
-  /** Records that a permission was used for all objects instead of a single one. */
+  /** Records that a permission was used for all objects, not for a single one. */
   function noteAll(required: RootKeyPermission): void {
     if (held.has(required.tuple)) note(required.tuple);
   }
@@ -49,7 +50,7 @@ export function createGrants(
       return ids;
     },
     beyond: (tuples) => {
-      // Granted permissions are recorded as used, because the root key must keep the permissions that it grants to others.
+      // Permissions that the root key grants to others are recorded as used, because it could not grant them without holding them.
       for (const tuple of tuples) {
         const covering = tupleCovering(tuple, held);
         if (covering !== undefined) note(covering);

@@ -7,7 +7,7 @@ export type Dialect = "draft-7" | "draft-2020-12";
 
 type Direction = "input" | "output";
 
-/** Returns the schema of a request: members with defaults are optional, and unknown members are rejected where the schema is strict. */
+/** Returns the JSON schema of a request: members with defaults are optional, and strict objects reject unknown members. */
 export const requestSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "input");
 
 /** Returns the schema of a response. */
@@ -17,7 +17,7 @@ export const responseSchema = (schema: z.ZodType, target: Dialect): JsonSchema =
 export interface DocumentSchemas {
   request(schema: z.ZodType): JsonSchema;
   response(schema: z.ZodType): JsonSchema;
-  /** Returns the named schemas that have been referenced so far, by name. */
+  /** Returns, by name, the named schemas that have been referenced so far. */
   components(): Record<string, JsonSchema>;
 }
 
@@ -47,7 +47,7 @@ export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): Do
   };
 }
 
-/** Zod registry that returns the metadata of zod's global registry, and in addition the names of schemas. */
+/** Zod registry that returns the metadata of zod's global registry, with the names of schemas added. */
 class NamedSchemas extends z.core.$ZodRegistry<Record<string, unknown>> {
   readonly #names: ReadonlyMap<unknown, string>;
 
@@ -81,7 +81,8 @@ function tidy(node: unknown): unknown {
 
 /**
  * Converts `anyOf: [X, null]` into X with two types. Validation then reports one simple error ("expected a string or null"), and the
- * serializer need not try alternatives. X's other keywords (lengths, members) apply only to their own type.
+ * serializer need not try alternatives. X's other keywords (lengths, members) have no effect on null, because each applies only to its own
+ * type.
  */
 function joinNullable(schema: JsonSchema): JsonSchema {
   const { anyOf, ...rest } = schema;

@@ -5,17 +5,17 @@ import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/conn
 
 /*
  * Limits the number of open connections, because the server may buffer 256 KiB of a body on each before it authenticates the sender. At the
- * limit, a new connection evicts the one that has waited longest for its client: to complete a handshake, to send a request or the rest of
+ * limit, a new connection evicts the one that has waited longest for its client to complete a handshake, to send a request or the rest of
  * one, or to read a response. If the server is processing requests on all connections, the new connection is closed.
  */
 
 /**
- * Maximum number of connections. With 256 KiB of a body on each, a server takes 409 MB, with TLS 438 MB, of the 537 MB (512 MiB) of the
- * chart's pod.
+ * Maximum number of connections. If each one buffers 256 KiB of a body, a server takes 409 MB, or 438 MB with TLS, of the 537 MB (512 MiB)
+ * that the chart gives to the pod.
  */
 export const CONNECTIONS_MAX = 1_000;
 
-/** Maximum share of connections per address if no other address has any; all clients behind one SNAT address share it. */
+/** Maximum share of the connections that one address can have while no other address has any. All clients behind one SNAT address share it. */
 const ADDRESS_SHARE = 0.5;
 
 export type LimitAction = "evicted" | "rejected";
@@ -26,7 +26,10 @@ export interface ConnectionLimit {
 
 interface LimitOptions {
   readonly max: number;
-  /** Returns whether connections from this address belong to many clients, so that they are exempt from the share per address. */
+  /**
+   * Returns whether connections from this address belong to many clients, such as those of a proxy, and are therefore exempt from the share
+   * per address.
+   */
   readonly isProxy: (address: string) => boolean;
   /**
    * Returns the time at which the server began to wait for the client, as `performance.now()`; `undefined` while it processes a request.
@@ -35,7 +38,7 @@ interface LimitOptions {
   readonly onLimit: (action: LimitAction) => void;
 }
 
-/** Installs the limit. Call it after all other connection listeners of the server are registered. */
+/** Installs the limit. Must be called after all other connection listeners of the server are registered. */
 export function limitConnections(
   server: Server,
   { max, isProxy, awaitedSince, onLimit }: LimitOptions,
@@ -45,7 +48,10 @@ export function limitConnections(
     mayAcquire: sharedBy(ADDRESS_SHARE),
     onLimitReached: onLimit,
   });
-  /** Sockets after the TLS handshake by address and port, because the socket before the handshake is another object. */
+  /**
+   * Sockets after the TLS handshake, by address and port. These identify the connection, because the socket before the handshake is a
+   * different object.
+   */
   const secured = new Map<string, Socket>();
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");

@@ -58,13 +58,16 @@ interface ProcedureStats {
   sumMs: number;
 }
 
-/** Counts responses. Labels are the procedure and the status: never a key, a workspace or a path that a client chooses. */
+/**
+ * Counts responses. The only labels are the procedure and the status. Keys, workspaces and paths from clients must not be labels, because
+ * their number is unlimited.
+ */
 export interface RequestMetrics {
-  /** Counts a response, with `startedMs` from `performance.now()`. */
+  /** Counts a response. `startedMs` is a value of `performance.now()`. */
   observe(procedure: string, status: number, startedMs: number): void;
 }
 
-/** Returns a callback for connections that exceed the limit. */
+/** Returns a callback to call for each connection that exceeds the limit. */
 export function registerConnectionMetrics(
   registry: Registry,
   limit: () => ConnectionLimit,
@@ -83,7 +86,7 @@ export function registerConnectionMetrics(
 
 /**
  * Counts requests in plain numbers, which the registry reads at scrape time. The registry's own counters would build a label key on each
- * call, a large part of the cost of a verification.
+ * call, which would be a large part of the cost of a verification.
  */
 export function registerMetrics(
   app: FastifyInstance,
@@ -104,7 +107,7 @@ export function registerMetrics(
       }
     },
   });
-  // Exports the histogram without the library's class, which accepts only single observations.
+  // Exports the histogram without the library's class, which can only record single observations.
   const { name, help } = REQUEST_METRICS.duration;
   registry.registerMetric({
     name,

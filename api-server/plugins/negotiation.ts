@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 export type Encoding = "br" | "gzip" | "identity";
 
 /**
- * Returns the first offered coding that the client accepts (RFC 9110, section 12.5.3). Returns `identity` without the header, because a
- * client that names no coding seldom supports one.
+ * Returns the first offered coding that the client accepts (RFC 9110, section 12.5.3). If the header is missing, returns `identity`,
+ * because such a client rarely supports another coding.
  */
 export function acceptedEncoding(header: string | undefined, offered: readonly Encoding[]): Encoding {
   const weights = new Map((header ?? "").split(",").map(readWeight));
@@ -21,7 +21,7 @@ function readWeight(text: string): [string, number] {
 }
 
 /**
- * Returns the entity tag of a file's content. The tag contains the content coding, `form`, because each coding of the file is a separate
+ * Returns the entity tag of a file's content. The tag contains `form`, the content coding, because each coding of the file is a separate
  * representation.
  */
 export function entityTag(bytes: Buffer, form = ""): string {
@@ -29,8 +29,8 @@ export function entityTag(bytes: Buffer, form = ""): string {
 }
 
 /**
- * Returns whether a header contains the tag (RFC 9110, section 13.1.2): as a list of tags, or as `*`. Weak tags, which a compressing proxy
- * creates, count as equal.
+ * Returns whether an `If-None-Match` header matches the tag (RFC 9110, section 13.1.2). The header is a list of tags or `*`. A weak tag, as
+ * a compressing proxy creates, matches too.
  */
 export function matchesTag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;

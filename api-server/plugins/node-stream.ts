@@ -5,8 +5,9 @@ import type { TLSSocket } from "node:tls";
 type Done = (error?: Error | null) => void;
 
 /**
- * A connection as Node's `http` server sees it: it receives the bytes of single requests, and writes to the socket. So the socket itself stays
- * with the direct front, which reads the next request. Timeouts that Node sets apply to the socket.
+ * A connection as Node's `http` server sees it: reading from it returns the bytes of single requests, and writing to it writes to the
+ * socket. The socket itself stays with the direct front, which can therefore read the next request. Timeouts that Node sets apply to the
+ * socket.
  */
 export class NodeStream extends Duplex {
   bytesRead = 0;

@@ -3,7 +3,7 @@ import type { Documents } from "./docs-page.ts";
 import type { ErrorForm, ErrorSender } from "./errors.ts";
 import type { Served } from "./served.ts";
 
-/** A version of the API that is served together with v2, with its own paths and error format. The server works without it. */
+/** An older version of the API that can be served in addition to v2, with its own paths and error format. */
 export interface OldApi extends ErrorForm {
   /** Whether this version is served; if false, each call returns 410. */
   readonly isServed: boolean;

@@ -66,7 +66,7 @@ export const ErrorResponse = z
   .describe("Every error has this form.");
 
 /**
- * Authentication of a procedure: with a root key, or as a dashboard user with both the session cookie and the dashboard header (api-v2.md
+ * Authentication of a procedure: either a root key, or both the session cookie and the dashboard header of a dashboard user (api-v2.md
  * section 3).
  */
 export const SECURITY: readonly JsonSchema[] = [{ rootKey: [] }, { session: [], dashboard: [] }];
@@ -89,7 +89,7 @@ export const SECURITY_SCHEMES: JsonSchema = {
   },
 };
 
-/** Names of schemas, which are type names in generated clients. */
+/** Names of schemas. They become type names in generated clients. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [Credits, "NewCredits"],
   [CreditsOut, "Credits"],
@@ -151,7 +151,7 @@ const flag = (name: string, description: string): JsonSchema => ({
   schema: { type: "string", enum: ["true", "false"], default: "false" },
 });
 
-/** Headers that a client sends to declare that it manages the objects that it changes. */
+/** Headers by which a client declares that it manages the objects that it changes. */
 export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
   Manager: {
     name: "Postern-Manager",
@@ -192,7 +192,7 @@ export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
     return { name, description };
   });
 
-/** Returns an example of `error` as the server would send it. In a real error, the invalid field or name depends on the call. */
+/** Returns an example of `error` as the server would send it. In an actual error, the invalid field or name depends on the call. */
 export function errorExample(kind: ErrorKind): JsonSchema {
   const { status, title, explanation } = ERROR_KINDS[kind];
   const detail = explanation.replace(/\. .*$/s, ".");
@@ -212,7 +212,7 @@ export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
   const headers = {
-    // Responses that reject a request before it is counted have no quota headers.
+    // A request that is rejected before it is counted gets a response without quota headers.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
     ...(status === 429 || kinds.includes("server_busy") ? RETRY_HEADER : {}),
   };

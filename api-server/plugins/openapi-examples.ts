@@ -2,10 +2,13 @@ import type { JsonSchema } from "./json-schema.ts";
 
 /* Builds examples of complete bodies from the examples of their fields. */
 
-/** Which optional fields an example includes: none with `required`, every one with `all`. */
+/** Which fields an example includes: only the required ones, or all. */
 type Extent = "required" | "all";
 
-/** Returns a value that matches the schema; `undefined` if a part of it has no example. `components` resolves the schema's references. */
+/**
+ * Returns a value that matches the schema; `undefined` if a part of the schema has no example. `components` resolves the schema's
+ * references.
+ */
 export function exampleOf(
   schema: JsonSchema,
   components: Readonly<Record<string, JsonSchema>>,

@@ -178,7 +178,7 @@ const serviceOf = ({ path }: AnyProcedure): string => path.slice(0, path.indexOf
 
 const byPath = (a: AnyProcedure, b: AnyProcedure): number => (a.path < b.path ? -1 : 1);
 
-/** Each document is built on first request, which most processes never receive. */
+/** A document is built on its first request, because most processes never receive one. */
 export function registerOpenApi(app: FastifyInstance, documents: Readonly<Record<string, () => JsonSchema>>): void {
   for (const [path, build] of Object.entries(documents)) {
     let text: string | undefined;

@@ -38,14 +38,14 @@ export interface PipelineDeps {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** Front that serves hot procedures in addition to fastify. */
+  /** Front that serves simple calls of hot procedures instead of fastify. */
   readonly direct: DirectFront;
 }
 
 /** Serves every procedure at its path. */
 export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
   const authentication = createAuthentication(parts);
-  // Keeps the raw bytes, because body.ts parses them after the header check.
+  // Keeps the raw bytes, because body.ts parses them after the headers have been checked.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
     const { caller } = await authentication.authenticate(authentication.read(headers, config.takesSessions === true));
@@ -88,11 +88,14 @@ type Credentials = string | SessionSender;
 
 interface Authentication {
   /**
-   * Step 3: reads the credentials. Throws PublicError 401 if their form is invalid. A session replaces the header if the procedure takes
-   * sessions.
+   * Step 3: reads the credentials. Throws PublicError 401 if their form is invalid. If the procedure accepts sessions, a session is used
+   * when the header is absent.
    */
   readonly read: (headers: IncomingHttpHeaders, takesSessions: boolean) => Credentials;
-  /** Step 5: finds the sender. Returns without a promise for a cached root key. Throws, or rejects with, PublicError 401 or 403. */
+  /**
+   * Step 5: identifies the sender. Returns synchronously if the root key is cached, otherwise a promise. Throws or rejects with PublicError
+   * 401 or 403.
+   */
   readonly authenticate: (credentials: Credentials) => Sender | Promise<Sender>;
 }
 
@@ -175,7 +178,8 @@ function runAuthenticated(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Reports problems of the body before problems of the root key. A large body, however, is read only for a sender with a valid root key.
+  // Reports problems with the body before problems with the root key. As an exception, a large body is read only if the sender has a valid
+  // root key.
   return (arrived) => {
     const { request } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;
@@ -216,10 +220,7 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
     function fail(error: unknown): void {
       if (deadlines.end(running)) sendError(request, reply, error);
     }
-    /**
-     * The slot is released when the handler ends and not when the response is sent, which may be earlier, because the handler's memory is
-     * freed only then.
-     */
+    /** The slot is released when the handler ends, because only then its memory is freed. The response may have been sent earlier. */
     const release = (): void => request.release?.();
 
     try {
@@ -235,7 +236,7 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
   };
 }
 
-/** Adapts fastify's objects to the pipeline: records the arrival time of a request, as `performance.now()`, and checks its head. */
+/** Prepares fastify's objects for the pipeline: records the arrival time of a request, as `performance.now()`, and checks its head. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);

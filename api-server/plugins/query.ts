@@ -7,13 +7,14 @@ import { type JsonSchema, requestSchema } from "./json-schema.ts";
  * match stays a string, so that validation rejects it with the expected type.
  */
 
-/** Returns those members of a query that the schema contains. Path parameters are members as well. */
+/** Returns the members of a query that the schema defines. Path parameters count as members too. */
 export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Record<string, unknown>;
 
 type ReadText = (text: string) => unknown;
 
 /**
- * Compiles a reader. `schema` is an object of strings, numbers, booleans and lists of these. Throws for any other schema, at server start.
+ * Compiles a reader for a schema, which must be an object of strings, numbers, booleans and lists of these. Throws for any other schema. As
+ * this runs at server start, such a procedure prevents the start.
  */
 export function compileQuery(schema: z.ZodType, url: string): QueryReader {
   const { properties = {} } = requestSchema(schema, "draft-7") as { properties?: Record<string, JsonSchema> };

@@ -18,14 +18,14 @@ import { hasMoreValues, tooManyValues } from "./body.ts";
 export const BODY_BYTES_MAX = 10_485_760;
 
 /**
- * Maximum bytes of a rejected body that are read and discarded. A connection that is closed while its client still writes is reset, and a
- * client that writes everything before it reads would lose the response.
+ * Maximum number of bytes of a rejected body that are read and discarded. Closing a connection while its client is still writing resets it,
+ * so a client that writes everything before it reads would lose the response.
  */
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
 
 /**
- * Maximum size of a small body, which also has a limited number of values. A small body is buffered for every sender, and parsed before the
+ * Maximum size of a small body; its number of values is limited as well. A small body is buffered for any sender, and parsed before the
  * root key is looked up.
  */
 export const UNJUDGED_BYTES_MAX = 262_144;
@@ -33,20 +33,20 @@ export const UNJUDGED_VALUES_MAX = 2_500;
 
 /** Limits on large bodies that are read or processed concurrently. */
 const LARGE_BODIES = { total: 4, perWorkspace: 2, waitersMax: 32, waitMsMax: 15_000 };
-/** Timeout for a large body once it has its slot, because slow senders must not occupy the slots. */
+/** Timeout for reading a large body once it has a slot, so that slow senders do not occupy the slots. */
 const LARGE_BODY_MS_MAX = 30_000;
 
 /**
- * Resolves to the workspace of a sender with a valid root key, or to `undefined` for an unknown path. Rejects if the sender has no valid
- * root key.
+ * Resolves to the sender's workspace if its root key is valid, or to `undefined` for an unknown path. Rejects if the root key is not valid.
  */
 export type Checker = (request: FastifyRequest) => Promise<string | undefined>;
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Creates a content type parser for fastify, which returns the complete body. It fails with PublicError 413 for a body that is too long,
- * with the error of `judge` if the sender of a large body is rejected, with 503 `server_busy`, or with the error of the connection.
+ * Creates a content type parser for fastify that returns the complete body. The parser fails with PublicError 413 if the body is too long,
+ * with the error of `judge` if the sender of a large body is rejected, with 503 `server_busy` if no slot becomes free, or with the
+ * connection's error.
  */
 export function createBodyReader(judge: Checker) {
   const limiter = new WorkspaceLimiter({
@@ -95,7 +95,7 @@ export function createBodyReader(judge: Checker) {
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
           const release = await limiter.acquire(workspaceId);
-          // Releases the slot if the connection failed while the body waited, because no other code releases it.
+          // Releases the slot if the connection failed while the body waited: in that case, no other code does.
           if (isOver) release();
           else request.release = release;
           return;
@@ -137,7 +137,7 @@ export function createBodyReader(judge: Checker) {
   };
 }
 
-/** Resolves when the body has ended, or the maximum has been discarded. */
+/** Resolves when the body has ended or the maximum number of bytes has been discarded. */
 function discard(payload: IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let bytes = 0;
@@ -157,7 +157,7 @@ function discard(payload: IncomingMessage): Promise<void> {
   });
 }
 
-/** Returns the error 413. It closes the connection, because the body may be longer than the part that is read. */
+/** Returns the error 413. Sending it closes the connection, because the body may be longer than the part that is discarded. */
 export const tooLarge = (bytesMax: number): PublicError =>
   new PublicError("request_body_too_large", `The body is larger than ${bytesMax.toLocaleString("en")} bytes.`, {
     headers: { Connection: "close" },
@@ -181,9 +181,9 @@ export function answerAhead(response: string, discarded: Promise<void>): Readabl
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
+    /** Promise that resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
     discarded: Promise<void> | undefined;
-    /** Releases the concurrency slot of a large body. Called when the handler of its request has ended. */
+    /** Releases the concurrency slot that a large body occupies. Called when the request's handler has ended. */
     release: Release | undefined;
   }
 }

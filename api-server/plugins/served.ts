@@ -14,7 +14,7 @@ export interface Content {
   readonly management: Management;
 }
 
-/** Result of a handler: serialized JSON without waiting, or a promise of any value. */
+/** Result of a handler: either serialized JSON, returned synchronously, or a promise of any value. */
 export type HandlerResult = Promise<unknown> | DataJson;
 
 interface Prepared {
@@ -28,7 +28,7 @@ interface Prepared {
   readonly responses: Readonly<Record<number, z.ZodType>>;
   /** Parses the content. Throws PublicError 400 if it is invalid. */
   readonly readContent: (request: ApiRequest) => Content;
-  /** Returns the error for each call while this API version is disabled; the body is not read. */
+  /** Returns the error for every call while this API version is disabled. The request body is not read. */
   readonly refusal?: (() => PublicError) | undefined;
   /** Headers of each response, including errors. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -37,9 +37,9 @@ interface Prepared {
 }
 
 interface WithRootKey extends Prepared {
-  /** When the form of the `Authorization` header, or of the cookie, is checked: in v2 before the content, in v1 after it. */
+  /** When the form of the `Authorization` header or of the cookie is checked: before the content (v2) or after it (v1). */
   readonly credentials: "beforeContent" | "afterContent";
-  /** Whether a call without the header may use a dashboard session. */
+  /** Whether a call without the header can use a dashboard session. */
   readonly takesSessions: boolean;
   /** Called with each admitted call, before its handler. */
   readonly note?: (call: Call<unknown>) => void;
@@ -53,5 +53,5 @@ interface WithoutRootKey extends Prepared {
 
 export type Served = WithRootKey | WithoutRootKey;
 
-/** Content type that fastify sets for an object; a string is sent unchanged. */
+/** Content type that fastify would set for an object. Required because a serialized body is a string, for which fastify sets another type. */
 export const JSON_TYPE = "application/json; charset=utf-8";

@@ -9,8 +9,8 @@ import type { RootKey } from "./auth.ts";
 import { createGrants } from "./grants.ts";
 
 /*
- * Calls of dashboard users (api-v2.md section 3.1): a session replaces the root key. It is read only without an Authorization header, so
- * that it adds no cost to calls with a root key.
+ * Handles calls by dashboard users (api-v2.md section 3.1), which have a session instead of a root key. The session is read only if there
+ * is no `Authorization` header, so calls with a root key incur no cost.
  */
 
 /** Session credentials of a call. */
@@ -18,18 +18,18 @@ export interface SessionSender {
   readonly token: string;
   /** Id or name of the workspace, from the header. */
   readonly workspace: string | undefined;
-  /** Whether the page reports recent user activity. */
+  /** Whether the dashboard page reports that its user was active recently. */
   readonly isAttended: boolean;
 }
 
-/** Members of a sender that the pipeline uses, for root keys and sessions alike. */
+/** Data about a sender that the pipeline uses, the same for root keys and sessions. */
 export type Sender = Pick<RootKey, "caller" | "grants" | "quotaPerMinute">;
 
 const NAMED_WORKSPACE_LENGTH_MAX = 255;
 
 /**
- * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError, 403 `cross_origin_request`, if an origin
- * other than the dashboard's sent the call, even with a valid session, because browsers also send cookies with cross-site requests.
+ * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError 403 `cross_origin_request` if a page of
+ * another origin sent the call. A valid session does not prevent that, because browsers also send cookies with cross-site requests.
  */
 export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRules): SessionSender | undefined {
   const token = readTokenCookie(headers.cookie, SESSION_COOKIE);
@@ -46,7 +46,7 @@ export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRu
   return { token, workspace, isAttended };
 }
 
-/** Throws PublicError, 403 `cross_origin_request`, for a request that a page of another site may have sent. */
+/** Throws PublicError 403 `cross_origin_request` if a page of another site might have sent the request. */
 export function demandOwn(headers: IncomingHttpHeaders, rules: Pick<SessionRules, "address">): void {
   const problem = foreignProblem(headers, rules.address);
   if (problem === undefined) return;

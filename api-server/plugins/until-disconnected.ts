@@ -1,16 +1,16 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 /*
- * Detects disconnected clients. To the server, a client that closes its connection looks like one that only half-closes it, and a
- * half-closed client must still get its response (connections.ts). So the server sends interim responses at intervals to a half-closed
- * client, which HTTP/1.1 allows and every client skips. If the client has closed the connection, the first interim response causes a reset,
- * and sending the next one fails.
+ * Detects disconnected clients. To the server, a client that closes its connection looks like one that only half-closes it, and a client
+ * that half-closes must still get its response (connections.ts). The server therefore sends such a client interim responses at intervals,
+ * which HTTP/1.1 allows and clients ignore. If the client has closed the connection, the first interim response causes a reset, so sending
+ * the next one fails.
  */
 
 const ASKED_EVERY_MS = 250;
 
 /**
- * Implements `ApiReply.untilDisconnected` for fastify: a signal that aborts when the client disconnects, or when the response has been
+ * Implements `ApiReply.untilDisconnected` for fastify: a signal that is aborted when the client disconnects, or when the response has been
  * sent, for example after a timeout.
  */
 export function untilDisconnected({ raw: request }: FastifyRequest, { raw: response }: FastifyReply): AbortSignal {
@@ -22,7 +22,7 @@ export function untilDisconnected({ raw: request }: FastifyRequest, { raw: respo
     if (!response.headersSent) response.writeProcessing();
   };
   const ended = () => {
-    // HTTP/1.0 has no interim responses, so a query that arrives over HTTP/1.0 runs to completion even if its client has disconnected.
+    // HTTP/1.0 has no interim responses, so a query over HTTP/1.0 runs to completion even if its client has disconnected.
     if (request.httpVersion !== "1.1") return;
     ask();
     timer = setInterval(ask, ASKED_EVERY_MS);

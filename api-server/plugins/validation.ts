@@ -7,15 +7,15 @@ import { requestSchema } from "./json-schema.ts";
 export const ENTRIES_MAX = 50;
 
 /**
- * Body size beyond which only the first error is reported: collecting all errors of an array of 100,000 invalid items would be cheap for a
- * client and expensive for the server.
+ * Body size above which only the first error is reported: an array of 100,000 invalid items is cheap to send, but collecting all of its
+ * errors is expensive.
  */
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
-  // Allows a keyword that only readers of the OpenAPI document use.
+  // Allows a keyword that is only for readers of the OpenAPI document.
   keywords: ["x-postern-addition"],
-  // Skips formats, because zod adds the pattern of each format.
+  // Skips formats, because zod also emits a pattern for each format.
   validateFormats: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -31,8 +31,8 @@ const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /**
- * Returns the validator of a body. `url` is the path of the procedure, which the detail of an error names. The schema is compiled for the
- * first body, because compiling the schemas of all procedures would delay the start of the server.
+ * Returns the validator of a body. `url` is the path of the procedure, and is named in the detail of an error. The schema is compiled for
+ * the first body, because compiling the schemas of all procedures would delay the start of the server.
  */
 export function bodyValidator(schema: z.ZodType, url: string): BodyValidator {
   return (body, bodyBytes) => {
@@ -49,7 +49,7 @@ export function bodyValidator(schema: z.ZodType, url: string): BodyValidator {
   };
 }
 
-/** Returns and clears the validator's last errors, because they retain the invalid values: one body per procedure, which may be 10 MiB. */
+/** Returns and clears the validator's last errors. Otherwise, they would keep the invalid values in memory: up to 10 MiB per procedure. */
 function takeFaults(validate: ValidateFunction): readonly ErrorObject[] {
   const faults = validate.errors ?? [];
   validate.errors = null;

@@ -7,7 +7,7 @@ import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** Minimum interval between two projections of the same workspace, if its data in Redis becomes invalid repeatedly. */
+/** Minimum interval between two projections of the same workspace. Applies if the workspace's data in Redis repeatedly becomes invalid. */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
@@ -16,13 +16,13 @@ export interface BackgroundRebuildOptions {
   readonly credits: CreditStore;
   readonly log: Logger;
   readonly rebuilt: Gauge;
-  /** Called after a failure. The next `throwIfFailed` rethrows the error. */
+  /** Called after a failure. The next call of `throwIfFailed` rethrows the error. */
   readonly onFailed: () => void;
 }
 
 /**
- * Projects again in the background while the relay continues: either all records, or the workspaces with restarted projections, one at a
- * time. Workspaces wait while a full projection is in progress.
+ * Repeats projections in the background while the relay continues: either that of all records, or those of workspaces whose projections
+ * were restarted, one workspace at a time. Workspaces wait while a full projection is in progress.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;
@@ -88,7 +88,7 @@ export class BackgroundRebuild implements Closeable {
         },
       });
     } catch (error) {
-      // Redis holds another projection. The relay loop detects that too, and begins a new one.
+      // Redis holds another projection. Stops here, because the relay loop detects that as well and begins a new projection.
       if (!(error instanceof ProjectionChanged) && !signal.aborted) {
         this.#failure = error;
         onFailed();

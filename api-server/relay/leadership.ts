@@ -15,10 +15,10 @@ import { OUTBOX_CHANNEL } from "../db/outbox.ts";
  */
 
 const KEEP_ALIVE_MS = 1000;
-/** Time without a response from Postgres after which the process stops leading, even if it still holds the lock. */
+/** Time after which the process stops leading if Postgres does not respond, even though it may still hold the lock. */
 const RESPONSE_MS = 4000;
 const SILENCE = "5s";
-/** Time after which Postgres ends a transaction without statements, because its process probably hangs while it holds a snapshot. */
+/** Time after which Postgres ends an idle transaction: its process probably hangs, and the transaction holds a snapshot. */
 const IDLE_IN_TRANSACTION = "15s";
 
 /** Settings that let Postgres detect an unreachable client. They require Postgres 14 or newer. */
@@ -32,7 +32,7 @@ export interface Leadership extends Closeable {
   readonly lost: AbortSignal;
 }
 
-/** Becomes the leader if there is none; otherwise returns `undefined`. `onEntries` is called when there may be new outbox entries. */
+/** Becomes the leader unless there is one; then returns `undefined`. `onEntries` is called when new outbox entries may exist. */
 export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");
@@ -60,10 +60,10 @@ export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void):
   return { lost: lost.signal, close };
 }
 
-/** Opens a connection for the leader's work, which Postgres closes soon if the process hangs. The caller closes it. */
+/** Opens a connection for the leader's work. If the process hangs, Postgres soon closes the connection; otherwise the caller must close it. */
 export async function connectWorker(databaseUrl: DatabaseUrl): Promise<Client> {
   const db = newClient(databaseUrl, "postern-relay");
-  // The next statement reports a lost connection; without a listener it would end the process.
+  // Without an `error` listener, a lost connection would end the process. The loss is noticed anyway, because the next query fails.
   db.on("error", () => undefined);
   try {
     await db.connect();

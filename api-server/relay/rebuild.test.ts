@@ -79,7 +79,7 @@ describe("a relay that crashes while starting a projection after a restore", () 
     expect(statements).toBeGreaterThan(4);
   });
 
-  test("relay increases policy and credit versions beyond the lost history after a restore", async () => {
+  test("relay raises policy and credit versions above those lost in a restore", async () => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws_1', 'one', 1)");
     await db.query(
       "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', 'ws_1', 'ks_1', 'one', 1)",
@@ -101,7 +101,7 @@ describe("a relay that crashes while starting a projection after a restore", () 
   });
 });
 
-test("Postgres timeline is the same on each connection", async () => {
+test("Postgres timeline is the same on all connections", async () => {
   const timeline = await findTimeline(db);
   expect(timeline).toMatch(/^\d+\/[0-9A-F]{8}$/);
   const other = createPool(database.url);

@@ -54,25 +54,27 @@ interface Progress {
 }
 
 const SETTING = "projection";
-/** Name of the setting with the id of the last projection that contains all namespace names. */
+/** Name of the setting that stores the id of the last projection that contains all namespace names. */
 const NAMES_SETTING = "projection-names";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
 /** Number of pages that are read and written at the same time, each on a separate connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
-/** Default time for which a sidecar uses its data without a heartbeat. */
+/** Time for which recent changes are kept, ms. Equals the default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
-/** If Redis was rolled back by at most this duration, Postgres still has all changes that Redis has lost, even if clocks differ. */
+/**
+ * Maximum duration by which Redis can have been rolled back so that Postgres certainly still has all changes that Redis has lost, even if
+ * clocks differ.
+ */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
-/** Maximum number of recent changes that are put back into the outbox, which takes up to two seconds. */
+/** Maximum number of recent changes that are put back into the outbox. Relaying so many takes up to two seconds. */
 export const RECENT_MAX = 50_000;
 
 /**
  * Returns the reason why everything must be projected again; `undefined` if Redis holds the expected projection. `lastHead` is 0 at first.
- * `timeline` is the timeline of Postgres. It changes when a standby is promoted and after a point-in-time recovery, which may have lost
- * commits that are already projected. The sequences of Postgres may not show the loss, because Postgres logs sequence values up to 32
- * ahead.
+ * `timeline` is the timeline of Postgres. It changes when a standby is promoted and after a point-in-time recovery; either can lose commits
+ * that are already projected. A comparison of versions may miss such a loss, because Postgres logs sequence values up to 32 ahead.
  */
 export async function whyRebuild(
   db: Queryable,
@@ -91,7 +93,7 @@ export async function whyRebuild(
   return undefined;
 }
 
-/** Reason for a full projection at the very first start, and after Redis was flushed. */
+/** Reason for a full projection on the very first start, and after Redis was flushed. */
 const EMPTY = "the store holds no projection";
 /** Reason for a full projection if Redis has, or may have, data that Postgres does not have. */
 export const RESTORED = "Postgres was restored from an older state";
@@ -103,7 +105,7 @@ const WENT_BACK = "the store went back in time";
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
 
 /**
- * Begins a projection in an empty or inconsistent Redis. From here on readers drop their data, and treat missing records as 'not usable'.
+ * Begins a projection in an empty or inconsistent Redis. From then on, readers drop their data and treat missing records as "not usable".
  * Safe to repeat.
  */
 export async function beginProjection(
@@ -121,18 +123,19 @@ export async function beginProjection(
     await renewCreditRevs(db);
     await renewPolicyVersions(db);
   }
-  // Stores the projection in Postgres first. Otherwise the next relay would begin yet another projection after a crash.
+  // Stores the projection's id in Postgres before Redis. Otherwise, after a crash in between, the next relay would begin yet another
+  // projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  // This statement must come last: after it, no version shows that Postgres was restored, so a relay that starts after a crash would not
-  // begin a projection.
+  // This must come after the statements above: once it has run, the versions no longer show that Postgres was restored, so after an earlier
+  // crash, the next relay would not begin a projection.
   if (reason === RESTORED) await raiseProjectionVersion(db, state.version);
-  // If Redis lost its last announcements, a reader may have missed them, and would still use older data during the new projection. So the
-  // changes are announced again before a heartbeat makes that data look fresh. After a bulk change there are too many entries to announce,
-  // so readers must drop their data.
+  // If Redis lost its last announcements, a reader that missed them would continue to use older data during the new projection. The changes
+  // are therefore announced again before a heartbeat makes that data look fresh. If a bulk change left too many entries to announce,
+  // readers must drop their data instead.
   const recent = await countRecentChanges(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
   if (!forget) await insertRecentChanges(db, { keptMs: RECENT_KEPT_MS });
-  // All changes that Redis has lost since its last heartbeat are among the recent ones, so all other records in Redis are still valid.
+  // All changes after the last heartbeat in Redis are among the recent changes, so all other records in Redis are still valid.
   const isOurs = reason === RESTARTED || reason === WENT_BACK;
   const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
@@ -140,7 +143,7 @@ export async function beginProjection(
 
 /**
  * Ensures that a complete projection contains the names of namespaces, which an older relay may not have written. They are added to the
- * outbox once, and relayed like changes.
+ * outbox once, and relayed as if they had changed.
  */
 export async function ensureNames(db: Queryable, projectionId: string): Promise<void> {
   if ((await findSetting<string>(db, NAMES_SETTING)) === projectionId) return;
@@ -153,22 +156,22 @@ export interface RebuildOptions {
   readonly writer: RecordWriter;
   readonly credits: CreditStore;
   readonly log: Logger;
-  /** Opens a connection, which the rebuild closes. */
+  /** Opens a connection. The rebuild closes it. */
   readonly connect: () => Promise<Client>;
   readonly signal: AbortSignal;
   /** Called with the number of records written so far. */
   readonly onProgress: (records: number) => void;
   /**
-   * Called when projections of single workspaces have been restarted separately; the caller must call `rebuildWorkspace` for these
-   * workspaces.
+   * Called when the projections of single workspaces were restarted separately. The callback must arrange that `rebuildWorkspace` is called
+   * for each of them.
    */
   readonly onBegun: (workspaceIds: readonly string[]) => void;
 }
 
 /**
- * Writes every record under a projection that has begun, and completes it; continues where an earlier call for the same projection ended.
- * Throws `ProjectionChanged` if Redis now holds another one, and an error if fewer records were written than Postgres has. Returns early,
- * incomplete, if the signal is aborted.
+ * Writes every record under a projection that has begun, and completes the projection. Continues where an earlier call for the same
+ * projection ended. Throws `ProjectionChanged` if Redis now holds another projection, and an error if fewer records were written than
+ * Postgres has. If the signal is aborted, returns early and leaves the projection incomplete.
  */
 export async function rebuild(options: RebuildOptions): Promise<void> {
   const { projectionId, writer, credits, log, signal } = options;
@@ -176,8 +179,8 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   await withConnections(options, PAGES_AT_ONCE, async (db, workers) => {
     const saved = await findSetting<Progress | null>(db, PROGRESS_SETTING);
     const progress = saved?.projectionId === projectionId ? saved : undefined;
-    // Closes all credit counters: those from an old snapshot would grant spent credits again, so each must be loaded before credits are
-    // spent.
+    // Closes all credit counters, so that each is loaded from Postgres before credits are spent: counters from an old snapshot of Redis
+    // would grant spent credits again.
     if (progress === undefined) await credits.closeAll();
     else log.info({ projectionId, records: progress.records }, "resuming a projection");
     const deps = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
@@ -221,7 +224,7 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
   });
 }
 
-/** Passes to `work` one connection for lists and settings, and several for pages. All are closed when the signal is aborted. */
+/** Calls `work` with one connection for lists and settings, and several for pages. All are closed when the signal is aborted. */
 async function withConnections(
   { connect, signal }: RebuildOptions,
   workersCount: number,
@@ -267,7 +270,7 @@ interface Page extends RefPage, Part {
   isDone: boolean;
 }
 
-/** Hands out the pages one after another, and tracks the position up to which all records are written. */
+/** Returns the pages one after another, and tracks the position up to which all records are written. */
 class Pages {
   /** Number of records written so far. */
   records = 0;
@@ -275,7 +278,7 @@ class Pages {
   readonly #parts: readonly Part[];
   /** Pages in progress, starting with the oldest. */
   readonly #underWay: Page[] = [];
-  /** Index of the kind that is listed next, and its cursor. */
+  /** Index of the kind to list next, and the cursor within that kind. */
   #part = 0;
   #after: string;
   #turn: Promise<unknown> = Promise.resolve();
@@ -286,7 +289,7 @@ class Pages {
     this.#after = after;
   }
 
-  /** Returns the next page; `undefined` if all were handed out. */
+  /** Returns the next page; `undefined` after the last one. */
   next(): Promise<Page | undefined> {
     return this.inTurn(() => this.#list());
   }
@@ -319,7 +322,7 @@ class Pages {
     const listed = await inSnapshot(this.#db, async () => {
       const found = await listRecordRefs(this.#db, { ...range, max: PAGE });
       const count = await countRecordRefs(this.#db, { ...range, upTo: found.cursor });
-      // Fails if a page omitted a record: its key would be rejected everywhere, although the projection is marked complete.
+      // Throws if a page omitted a record. Otherwise, the projection would be marked complete, and every gate would reject an omitted key.
       if (count !== found.refs.length)
         throw new Error(`of ${count} ${part.kind} records, ${found.refs.length} were listed`);
       return found;

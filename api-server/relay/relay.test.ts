@@ -145,7 +145,7 @@ async function currentVersion(): Promise<number> {
 }
 
 describe("a change", () => {
-  test("relay projects a direct UPDATE in psql", async () => {
+  test("relay projects an UPDATE made directly in psql", async () => {
     const key = await insertKey("direct");
     await aReadyRelay();
     expect((await untilKey(key, "the key", () => true)).enabled).toBe(true);
@@ -333,7 +333,7 @@ describe("a deleted key", () => {
     expect((await read(key.ref)).state).toBe("gone");
   });
 
-  test("soft-deleted key disappears and returns when restored", async () => {
+  test("key disappears when it is marked as deleted and reappears when the mark is removed", async () => {
     const key = await insertKey("soft");
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -415,7 +415,7 @@ describe("a new projection", () => {
     expect((await read(stranger)).state).toBe("missing");
   });
 
-  test("new projection includes changes made during its creation", async () => {
+  test("new projection includes changes that are made while it is being written", async () => {
     const last = await insertManyKeys(3000);
     await db.query("delete from outbox");
     aRelay();

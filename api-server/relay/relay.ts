@@ -36,13 +36,17 @@ import { Watermark } from "./watermark.ts";
 
 const TICK_MS = 1000;
 /**
- * Backoff after a failure; short, because a Redis restored from an old snapshot grants spent credits again until the relay has checked it.
+ * Backoff after a failure. It is short, because a Redis that was restored from an old snapshot grants spent credits again until the relay
+ * has checked it.
  */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Interval between two checks of Redis after it was found to hold another projection. */
+/** Minimum interval between two checks of Redis, after a write found that it holds another projection. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Maximum number of expired rows deleted from `recent_changes` per tick; more than the relay can add in that time. */
+/**
+ * Maximum number of expired rows that are deleted from `recent_changes` per tick. Higher than the number that the relay can add in that
+ * time.
+ */
 const TIDIED_ROWS_MAX = 10_000;
 /** Page size of the list of workspaces with pending entries. */
 const WAITING_PAGE = 1000;
@@ -88,7 +92,7 @@ class RelayLoop implements Relay {
   #leading = false;
   /** Number of consecutive failures. */
   #failures = 0;
-  /** Whether there may be work: set by notifications, cleared before the outbox is read. */
+  /** Whether the outbox may have new entries. Set by notifications, and cleared before the outbox is read. */
   #woken = false;
   /** Ends the current pause. */
   #endPause: () => void = () => undefined;
@@ -216,8 +220,8 @@ class RelayLoop implements Relay {
     const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // The global state in Redis may not show that the projection state of one workspace is missing. Then the rejected write is the only
-    // sign.
+    // If only the projection state of one workspace is missing, the global state in Redis does not show it; the rejected write is then the
+    // only sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
@@ -230,7 +234,8 @@ class RelayLoop implements Relay {
       await rebuilding.close();
       const projectionId = newProjectionId();
       await beginProjection({ db, writer }, { projectionId, reason: reason ?? "", state, timeline, log });
-      // Deletes the entries now: the rebuild starts later, so it reads truncated tables in their current state.
+      // Deletes the entries now. This is safe because the rebuild starts later, and therefore reads the truncated tables in their current
+      // state.
       if (refused?.error instanceof TableEmptied) await deleteOutbox(db, refused.error.seqs);
       projected.id = projectionId;
       projected.head = 0;
@@ -239,7 +244,7 @@ class RelayLoop implements Relay {
     projected.refused = undefined;
   }
 
-  /** Reports the time up to which changes have been delivered: everything committed before that has been projected. */
+  /** Writes the time up to which changes have been delivered to Redis: everything committed before it has been projected. */
   async #beat(
     db: Client,
     {
@@ -275,7 +280,7 @@ class RelayLoop implements Relay {
   }
 }
 
-/** Returns the number of the oldest pending entry of each workspace that has any. */
+/** Returns the sequence number of the oldest pending entry of each workspace with pending entries. */
 async function oldestEntries(db: Client): Promise<Map<string, number>> {
   const oldest = new Map<string, number>();
   for (const bulk of [false, true]) {

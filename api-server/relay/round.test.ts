@@ -49,7 +49,7 @@ function noting(deps: Part[], between: () => Promise<void>): RecordWriter {
   });
 }
 
-test("relay batch reads large records a few at a time from one snapshot", async () => {
+test("relay batch reads large records a few at a time, all from one snapshot", async () => {
   await db.query("insert into workspaces (id, name, created_at) values ($1, 'round', 1)", [WORKSPACE]);
   // The key refers to an API whose mark comes after its own.
   await db.query("set session_replication_role = replica");
@@ -91,7 +91,7 @@ test("relay batch reads large records a few at a time from one snapshot", async 
   await other.end();
 });
 
-test("relay detects a truncated table even after more entries than fit into one batch", async () => {
+test("relay detects a truncated table even if more entries precede it than fit into one batch", async () => {
   await db.query("delete from outbox");
   await db.query(
     "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",

@@ -14,7 +14,7 @@ import { readSomeRecords } from "../db/records.ts";
 
 /** Maximum outbox entries per batch. */
 export const BATCH_MAX = 1000;
-/** Minimum share of large transactions in a full batch, so that large transactions also complete. */
+/** Minimum share of entries from large transactions in a full batch, so that large transactions make progress too. */
 const BULK_SHARE = BATCH_MAX / 4;
 /** Maximum workspaces per batch. */
 const WORKSPACES_MAX = 200;
@@ -43,10 +43,10 @@ export interface Projecting {
   readonly projectionId: string;
 }
 
-/** Thrown if a table was truncated: its rows have no outbox entries, so everything must be projected again. */
+/** Thrown if a table was truncated. Its former rows have no outbox entries, so everything must be projected again. */
 export class TableEmptied extends ProjectionChanged {
   override name = "TableEmptied";
-  /** Sequence numbers of the truncation's outbox entries, which are deleted as soon as the new projection has begun. */
+  /** Sequence numbers of the truncation's outbox entries. These are deleted as soon as the new projection has begun. */
   readonly seqs: readonly number[];
 
   constructor(entries: readonly ReadEntry[]) {
@@ -57,7 +57,7 @@ export class TableEmptied extends ProjectionChanged {
 
 /**
  * Selects the entries to relay next if more are pending than fit into a batch. Workspaces take turns, and so do small and large
- * transactions. So a bulk change delays neither other workspaces nor small changes of its own workspace.
+ * transactions, so a bulk change delays neither other workspaces nor small changes in its own workspace.
  */
 export class FairScheduler {
   readonly #after = { small: "", bulk: "" };
@@ -73,7 +73,7 @@ export class FairScheduler {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // A page that is not full contains the last workspaces, so the next batch starts with the first workspace again.
+    // If a page is not full, it contains the last workspaces, so the next batch starts again with the first workspace.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, entriesMax);
     const max = Math.max(1, Math.floor(entriesMax / workspaceIds.length));
@@ -86,14 +86,14 @@ export interface RelayedBatch {
   readonly relayed: number;
   /** Whether entries remain that were visible at the beginning of the batch. */
   readonly isFull: boolean;
-  /** Workspaces with a projection that was restarted separately, because their part of Redis rejected the writes. */
+  /** Workspaces whose projections were restarted separately, because their part of Redis rejected the writes. */
   readonly begun: readonly string[];
 }
 
 /**
- * Relays outbox entries to Redis and removes them. The order ensures correctness: everything committed before the entries were read is in
- * the snapshot, which is taken after the version was drawn. So of two overlapping relays, the one with the larger version includes
- * everything that the other includes. Throws `TableEmptied` if an entry requests a full projection.
+ * Relays outbox entries to Redis and removes them. The order ensures correctness: the entries are read, then the version is drawn, then the
+ * snapshot is taken. The snapshot therefore contains everything committed before the entries were read, and of two overlapping relays, the
+ * one with the larger version includes everything that the other includes. Throws `TableEmptied` if an entry requests a full projection.
  */
 export async function relayBatch(
   { db, writer, projectionId }: Projecting,
@@ -119,7 +119,7 @@ export async function relayBatch(
 
 /**
  * Writes the current state of the records of a new projection under a new version. The writes are not announced, because readers clear
- * their caches when a new projection begins. Returns the workspaces that were restarted, like `Round.begun`.
+ * their caches when a new projection begins. Returns the workspaces whose projections were restarted, like `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,
@@ -143,8 +143,8 @@ async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<Rec
 }
 
 /**
- * Writes large records in several batches, all read in one snapshot, so that the guarantee of the version holds for each batch. Referenced
- * records are in an earlier batch, or in the same one.
+ * Writes large records in several batches. All are read in one snapshot, so each batch contains everything that its version promises.
+ * Referenced records are in the same batch or an earlier one.
  */
 async function writeRecords(
   { db, writer, projectionId }: Projecting,

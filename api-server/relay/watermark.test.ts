@@ -18,7 +18,7 @@ test("outbox entry written after the scan does not delay the watermark", () => {
 });
 
 describe("a workspace with an entry in the scan", () => {
-  test("watermark of a workspace with an entry is the last scan before the entry", () => {
+  test("watermark of a workspace with a pending entry is the time of the last scan before the entry", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark)).toEqual({ asOfMs: 1000 });
@@ -31,13 +31,13 @@ describe("a workspace with an entry in the scan", () => {
     expect(said(watermark)).toEqual({ asOfMs: 3000 });
   });
 
-  test("watermark of a workspace without an earlier scan is unknown", () => {
+  test("watermark of a workspace is unknown if no scan precedes its pending entry", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark, { ws_a: 10 })).toEqual({ asOfMs: 1000, ws_a: 0 });
   });
 
-  test("watermark never goes back, even after a late commit of an old transaction", () => {
+  test("watermark never goes back, even if an old transaction commits late", () => {
     const watermark = new Watermark();
     watermark.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(watermark)).toEqual({ asOfMs: 1000 });

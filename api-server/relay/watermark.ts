@@ -9,19 +9,22 @@
  */
 
 export interface Scan {
-  /** Redis clock, ms, read before the search for the newest entry. */
+  /** Redis clock, ms, read before the newest entry was looked up. */
   readonly asOfMs: number;
-  /** Number of the newest visible outbox entry. */
+  /** Sequence number of the newest visible outbox entry. */
   readonly newest: number;
 }
 
-/** `asOfMs` applies to all workspaces except those in `lagging`, which have an earlier time (0: unknown). */
+/**
+ * Times up to which changes have been delivered. `asOfMs` applies to all workspaces except those in `lagging`, which have earlier times (0:
+ * unknown).
+ */
 export interface DeliveredUntil {
   readonly asOfMs: number;
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** Maximum number of stored scans. A relay that is further behind reports times that are slightly too early. */
+/** Maximum number of stored scans. If a relay is so far behind that it would need more, it reports times that are slightly too early. */
 const SCANS_MAX = 64;
 
 export class Watermark {
@@ -33,13 +36,14 @@ export class Watermark {
   /** Records a scan. Must be called for each scan, before entries are relayed. */
   scanned(scan: Scan): void {
     this.#scans.push(scan);
-    // Removes the second-newest scan. The newest scan is required, and lagging workspaces reach the oldest ones next.
+    // Removes the second-newest scan, because it is the least useful: the newest is always required, and lagging workspaces reach the
+    // oldest ones next.
     if (this.#scans.length > SCANS_MAX) this.#scans.splice(-2, 1);
   }
 
   /**
-   * Returns the delivered times; `undefined` before the first scan. `oldest` maps each workspace with pending entries to the number of its
-   * oldest entry.
+   * Returns the delivered times; `undefined` before the first scan. `oldest` maps each workspace with pending entries to the sequence
+   * number of its oldest entry.
    */
   until(oldest: ReadonlyMap<string, number>): DeliveredUntil | undefined {
     const newestScan = this.#scans.at(-1);
@@ -54,7 +58,7 @@ export class Watermark {
     this.#lagging = lagging;
     this.#asOfMs = newestScan.asOfMs;
     const oldestOfAll = oldest.values().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-    // Drops all but the newest of the scans that every workspace has reached.
+    // Of the scans that every workspace has reached, keeps only the newest.
     while (this.#scans.length > 1 && (this.#scans[1]?.newest ?? 0) < oldestOfAll) this.#scans.shift();
     return { asOfMs: this.#asOfMs, lagging };
   }

@@ -3,7 +3,7 @@ import { MissingPermission, type RequiredPermission } from "../../domain/permiss
 
 /* Error codes of v1 (api-v1.md section 4). v1 has the same error kinds as v2, mapped to fewer codes. */
 
-/** Codes of v1 in use, with their meaning and their statuses. */
+/** The v1 codes that are in use, with their meanings and statuses. */
 export const V1_CODES = {
   BAD_REQUEST:
     "The request does not fit the procedure, or could not be read. The message names the first place that is wrong.",
@@ -47,14 +47,14 @@ interface Failure {
   readonly code: V1Code;
 }
 
-/** Error kinds whose v1 status or code differs from that of other kinds with the same v2 status. */
+/** Error kinds that v1 maps differently than other kinds with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
   // v1 does not distinguish deleted namespaces from unknown ones.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // The status is 400, because the caller can fix the problem by requesting less data.
+  // v1 responds with 400, because the caller can fix the problem by requesting less data.
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
-  // v1 has no status for an outage, and v1 clients retry a 500.
+  // v1 has no status for an outage. Its clients retry after a 500.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
   server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };
@@ -93,7 +93,7 @@ export function v1Error(
   return { status, body: { error: { code, docs, message: messageOf(error), requestId } } };
 }
 
-/** Returns `<dotted.path>: <reason>` of the first invalid field, or else the error detail. */
+/** Returns `<dotted.path>: <reason>` for the first invalid field. Without one, returns the error's detail. */
 function messageOf({ detail, errors }: PublicError): string {
   const [first] = errors ?? [];
   if (first === undefined) return detail;

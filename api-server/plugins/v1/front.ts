@@ -10,16 +10,16 @@ import type { ApiReply } from "../api-request.ts";
 export interface V1Settings {
   /** Whether v1 is served; if false, each call returns 410. */
   readonly isServed: boolean;
-  /** Sunset time, Unix ms; `undefined` if undecided. */
+  /** Sunset time, Unix ms; `undefined` if it has not been decided. */
   readonly sunsetMs?: number | undefined;
-  /** Base URL of v2, without a trailing slash. Default: the address of v1. */
+  /** Base URL of v2, without a trailing slash. Default: the same as that of v1. */
   readonly apiUrl?: string | undefined;
 }
 
 export interface V1Front {
   /** Returns the deprecation headers for responses of a v1 procedure. `successor` is its v2 procedure; `undefined` for an unknown path. */
   headersOf(successor?: string): Readonly<Record<string, string>>;
-  /** Returns the error for calls of a procedure with this successor, while v1 is disabled. */
+  /** Returns the error for calls while v1 is disabled. `successor` is the v2 procedure that replaces the called one. */
   refusalOf(successor: string): (() => PublicError) | undefined;
 }
 

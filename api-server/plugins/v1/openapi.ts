@@ -116,7 +116,7 @@ function operation(procedure: AnyV1Procedure, schemas: DocumentSchemas): JsonSch
   };
 }
 
-/** Returns the operation id of a path. An unversioned path has several segments, and parameters, which the id omits. */
+/** Returns the operation id of a path. The id omits the parameters that an unversioned path can contain. */
 export const operationIdOf = (path: string): string => path.replaceAll(/\/:\w+/g, "").replaceAll("/", ".");
 
 const serviceOf = ({ path }: AnyV1Procedure): string => path.split(/[./]/, 1)[0] ?? path;
@@ -178,7 +178,7 @@ const DONE: Readonly<Record<string, string>> = {
   404: "The outcome, with this status.",
 };
 
-/** Meanings of each code in a response: the general meaning of the code, or the meanings of the error kinds that a procedure names. */
+/** Meanings of each code in a response: the general meaning of the code, and those of the error kinds that the procedure names. */
 type Meanings = Map<V1Code, string[]>;
 
 function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
@@ -212,7 +212,8 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
 
   return Object.fromEntries(
     [...byStatus].map(([status, meanings]) => {
-      // A procedure must not itself define a response with the status of an error, because the document can contain only one of them.
+      // A procedure must not define its own response for the status of an error, because the document can contain only one response per
+      // status.
       const { otherResponses = {} } = procedure;
       const own = status in otherResponses;
       if (own) throw new Error(`${procedure.path} answers ${status} both with a body of its own and with an error`);

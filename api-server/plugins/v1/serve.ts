@@ -11,8 +11,8 @@ import { setV1Headers, type V1Front } from "./front.ts";
 import type { V1Usage } from "./usage.ts";
 
 /*
- * Serves v1 (api-v1.md section 2): a GET with a query string or a POST with a body, validated before the root key, and responses without an
- * envelope. No call of v1 changes managed objects, because v1 has no management headers.
+ * Serves v1 (api-v1.md section 2). Each procedure is a GET with a query string or a POST with a body, which is validated before the root
+ * key, and responses have no envelope. v1 calls cannot change managed objects, because v1 has no management headers.
  */
 
 export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Usage }): Served {
@@ -41,7 +41,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     : { ...prepared, credentials: "afterContent", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
-/** Body size that v1 passes to validation. With it, validation stops at the first error of any body, because v1 reports only one. */
+/** Body size that v1 passes to validation. It makes validation stop at the first error of any body, because v1 reports only one. */
 const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
 
 function compileGet(input: z.ZodType, url: string) {
@@ -53,7 +53,7 @@ function compileGet(input: z.ZodType, url: string) {
   };
 }
 
-/** A body with another content type counts as an empty object. */
+/** Returns the parsed body. A body whose content type is not JSON counts as an empty object. */
 function readBody({ headers, body }: ApiRequest): unknown {
   if (!isJsonType(headers["content-type"])) return {};
   checkContentEncoding(headers["content-encoding"]);

@@ -7,8 +7,8 @@ import type { Deps } from "../../deps.ts";
 import type { Call } from "../../procedure.ts";
 
 /*
- * Records which root keys still call v1, so that a team can decide when to disable it: at most one audit log row per root key and UTC date,
- * across all api-servers. A call with a root key that was already recorded today costs one set lookup.
+ * Records which root keys still call v1, so that a team can decide when to disable v1. Writes at most one audit log row per root key and
+ * UTC date, across all api-servers. If a root key was already recorded today, a call costs one set lookup.
  */
 
 export interface V1Usage {
@@ -18,15 +18,18 @@ export interface V1Usage {
   settle(): Promise<void>;
 }
 
-/** Maximum number of concurrent writes. At midnight all root keys are new; later calls record those that were not written. */
+/**
+ * Maximum number of concurrent writes. At midnight all root keys are unrecorded at once; those beyond the maximum are recorded by later
+ * calls.
+ */
 const AT_ONCE = 2;
-/** Pause after a failure, because the next writes would fail for the same reason. */
+/** Pause after a failure, because the next writes would probably fail for the same reason. */
 const PAUSE_MS = 30_000;
 
 export function createV1Usage(deps: Deps): V1Usage {
   let day = -1;
   let pausedUntilMs = 0;
-  /** Root keys that were recorded today. Only existing root keys are added, so that their number is bounded. */
+  /** Root keys that were recorded today. The set stays bounded, because only existing root keys are added. */
   const noted = new Set<string>();
   const running = new Set<Promise<void>>();
 
