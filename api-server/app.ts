@@ -33,11 +33,11 @@ export interface AppOptions {
   readonly requestTimeoutMs?: number;
   /** Maximum number of concurrent connections, including TLS handshakes. Default: 1,000. */
   readonly maxConnections?: number | undefined;
-  /** Time within which a client must read bytes of its response; otherwise its connection is closed. Internal, for tests. */
+  /** Time within which a client must read bytes of its response; otherwise its connection is closed. Only tests set it. */
   readonly readTimeoutMs?: number;
   /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
-  /** An older version of the API, which is served together with v2. */
+  /** An older version of the API, to be served in addition to v2. */
   readonly oldApi?: OldApi | undefined;
   /** Whether this server serves metrics and the API page; `false` if an admin port serves them. */
   readonly hasPages?: boolean;
@@ -45,7 +45,7 @@ export interface AppOptions {
   readonly dashboard?: string | undefined;
   /** Certificate for TLS; `undefined` for plain HTTP. */
   readonly certificate?: Certificate | undefined;
-  /** Lets gates obtain their Redis users from this server; `undefined` if they cannot. */
+  /** Lets gates obtain their Redis users from this server. If `undefined`, they cannot. */
   readonly gates?: GateCredentials & { readonly users: GateUsers };
   /** Configures sign-in to the dashboard. */
   readonly signIn?: SignInSettings;
@@ -71,7 +71,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
   const connection = {
-    // Lets fastify accept a request without `Host`, because the pipeline rejects it with the usual error body.
+    // Lets fastify accept a request without `Host`, so that the pipeline can reject it with the usual error body.
     requireHostHeader: false,
     headersTimeout: Math.min(timeoutMs, HEAD_MS_MAX),
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
@@ -86,11 +86,11 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    // Idle time after which Node closes a connection. While a response is in progress, the timeout starts again, and handling a request
-    // never takes this long.
+    // Idle time after which Node closes a connection. It does not cut off requests: any activity on the connection restarts it, and no
+    // request takes this long to handle.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // The cast unites the HTTP and TLS servers: this code uses only members that both types have, but the types have no common base.
+    // The cast treats a TLS server as an HTTP server: the types have no common base, but this code uses only members that both have.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),

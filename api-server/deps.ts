@@ -12,7 +12,7 @@ import type {
 import type { KeyOwners } from "./keys/key-owners.ts";
 import type { RootKeyUsage } from "./keys/root-key-usage.ts";
 
-/** Dependencies of the handlers: those of the use cases, and a few that single handlers use. `start` or a test builds them once. */
+/** Dependencies of the handlers: those of the use cases, and a few that only single handlers use. Built once, by `start` or by a test. */
 export interface Deps
   extends CreditsDeps,
     LimitDeps,
@@ -32,8 +32,8 @@ export interface Deps
   /** URL prefix of `error.type`, before `/errors/<kind>`. */
   readonly docsUrl: string;
   /**
-   * Whether changes of the workspace currently take longer to reach the pods than `PROPAGATION_BOUND_MS`; responses to changes then report
-   * this.
+   * Returns whether changes in the workspace currently take longer than `PROPAGATION_BOUND_MS` to reach the pods. Responses to changes then
+   * report this.
    */
   readonly propagationDelayed: (workspaceId: string) => boolean;
 }

@@ -5,30 +5,29 @@ import type { Actor, Origin } from "./domain/actor.ts";
 import type { RequiredPermission, RequiredPermissions } from "./domain/permissions/required-permissions.ts";
 
 /*
- * Procedure type of v2; v1/procedure.ts has that of v1. A file, named after the path, exports one procedure: its schemas, the
- * permissions that the root key needs, and its handler. Procedures that differ only in data share a file, such as `keys/links.ts`. The steps before a handler (size, header, body, root key, quota) and after it
- * (envelope, error body, request id) are in plugins/.
+ * Type of v2's procedures; for v1's, see v1/procedure.ts. Each procedure has its own file, named after its path, which exports its schemas,
+ * the permissions that the root key needs, and its handler. Procedures that differ only in data share a file, such as `keys/links.ts`. The
+ * steps before a handler (size, header, body, root key, quota) and after it (envelope, error body, request id) are in plugins/.
  */
 
-/** A call without a root key; some procedures of v1 accept it. */
+/** A call without a root key. Only some procedures of v1 accept such calls. */
 export interface OpenCall<Body> {
-  /** The body; for a GET of v1, the parsed query string. */
+  /** The body or, for a GET of v1, the parsed query string. */
   readonly body: Body;
   readonly origin: Origin;
   readonly deps: Deps;
   /**
-   * Returns a signal that aborts when the client disconnects, or when its request has timed out, so that the work can stop. Created on
-   * first use.
+   * Returns a signal that is aborted when the client disconnects or the request times out, so that the work can stop. Created on first use.
    */
   readonly untilDisconnected: () => AbortSignal;
 }
 
-/** A call of a procedure that declares `Required`: the parameter type of a helper that requires a permission. */
+/** A call of a procedure that declares the permissions `Required`. Helpers that require permissions use it as their parameter type. */
 export interface CallNeeding<Body, Required extends RequiredPermission> extends OpenCall<Body>, Actor<Required, Deps> {
   readonly deps: Deps;
 }
 
-/** A call. `Permissions` are the permissions that the procedure declares. Its handler cannot require other ones. */
+/** A call. `Permissions` are the permissions that the procedure declares; its handler cannot require any others. */
 export type Call<Body, Permissions extends RequiredPermissions = Readonly<Record<never, never>>> = CallNeeding<
   Body,
   Permissions[keyof Permissions]
@@ -53,15 +52,15 @@ interface Documented<Permissions extends RequiredPermissions = RequiredPermissio
   /** Name of the procedure: `keys.createKey` is served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
-   * `change`: the effect must reach the pods, and the manager of the object is checked. `read`: the call changes no object; counting and
-   * spending are not changes.
+   * `change`: the call changes objects, so its effect must reach the pods, and the manager of the object is checked. `read`: the call
+   * changes no object; counting and spending do not count as changes.
    */
   readonly effect: "read" | "change";
   /** Title in the reference: one imperative line. */
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;
-  /** Permissions that the root key needs: all of them, each under its own condition. */
+  /** Permissions that the root key needs. It needs all of them, but each only if its condition applies. */
   readonly permissions: Permissions;
   /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];
@@ -82,7 +81,7 @@ export interface Procedure<
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
-  /** Handles a call. It may return a value instead of a promise if it does not have to wait. */
+  /** Handles a call. Can return a value instead of a promise if there is nothing to wait for. */
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 

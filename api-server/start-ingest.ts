@@ -16,11 +16,11 @@ import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-po
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */
 const POLL_INTERVAL_MS = 1000;
-/** Maximum time since the last successful batch. A process that exceeds it, usually because a database does not respond, is not ready. */
+/** Maximum time since the last successful batch for a process to be ready. Usually exceeded because a database does not respond. */
 const READY_MS_MAX = 30_000;
 /**
- * Maximum number of connections: one for each of two batches, a roll-up, the partitions and the list of workspaces, and a spare one, so
- * that no work waits for a connection.
+ * Maximum number of connections, so that no work waits for one: two for batches, one each for a roll-up, the partitions and the list of
+ * workspaces, and one spare.
  */
 const CONNECTIONS_MAX = 6;
 
@@ -76,7 +76,7 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
 
 interface Working extends Closeable {
   readonly metrics: Registry;
-  /** Returns a readable reason why no events are stored; `undefined` while events are stored. */
+  /** Returns the reason why no events are stored, as text for people; `undefined` while events are stored. */
   notReady(): string | undefined;
 }
 
@@ -90,7 +90,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
     applicationName: "postern-ingest",
     connectionsMax: CONNECTIONS_MAX,
     onIdleError: (error) => {
-      // Ignores lost connections during shutdown, because Postgres may shut down too.
+      // Ignores lost connections during shutdown, because Postgres may be shutting down too.
       if (!isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });

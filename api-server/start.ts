@@ -63,8 +63,8 @@ export interface ApiServerConfig {
   readonly port: number;
   readonly logger: Logger;
   /**
-   * Whether the process migrates the database. Default: true. If false, the process rejects a database that another process must migrate,
-   * or waits for that.
+   * Whether the process migrates the database. Default: true. If false, another process must; until then, this process fails to start or,
+   * with `waitsForPostgres`, waits.
    */
   readonly migrates?: boolean | undefined;
   /** Address of probes, metrics and the API page. Default: the API's own address. */
@@ -78,8 +78,8 @@ export interface ApiServerConfig {
   /** Maximum number of concurrent client connections. Default: 1,000. */
   readonly maxConnections?: number | undefined;
   /**
-   * A configured root key, registered for the default workspace with every grant. When it changes, the new one is registered too, and the
-   * previous one stays valid until it is revoked.
+   * A configured root key, which is registered for the default workspace with every grant. If the setting changes, the new root key is
+   * registered as well, and the previous one stays valid until it is revoked.
    */
   readonly rootKey?: string | (() => string) | undefined;
   /** Address of the analytics store. Default: Postgres. */
@@ -92,9 +92,9 @@ export interface ApiServerConfig {
   readonly v1?: V1Settings | undefined;
   /** Retention of the audit log and of deleted rows, in days. Default: 90 and 30. */
   readonly retentionDays?: RetentionDays | undefined;
-  /** Encryption keys for recoverable keys: the first one encrypts, all decrypt. Default: keys are not recoverable. */
+  /** Encryption keys for recoverable keys. The first one encrypts; all of them decrypt. Default: none, so keys are not recoverable. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
-  /** Lets gates obtain their Redis users from this server; `undefined` if they cannot. */
+  /** Lets gates obtain their Redis users from this server. If `undefined`, they cannot. */
   readonly gates?: GateCredentials | undefined;
   /** Whether the dashboard is served at `/dashboard/`. Default: true. */
   readonly dashboard?: boolean | undefined;
@@ -114,7 +114,7 @@ export interface ApiServer {
   isRelaying(): boolean;
   /** Runs the refills that are due on a UTC date (`YYYY-MM-DD`). Default: today. Returns `undefined` if another process is refilling. */
   refill(today?: string): Promise<RefillRun | undefined>;
-  /** For `postern dev`: creates the root key of this start and revokes that of the previous start. */
+  /** For `postern dev`: creates a root key for this start, and revokes the root key of the previous start. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
   /** For `postern dev`: returns a single-use URL that signs the user in to the dashboard as an admin. */
   signInAddress(): Promise<string>;
@@ -187,7 +187,7 @@ async function startOnce(config: ApiServerConfig, progress: Progress, startupSer
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {
-      // Ignores lost connections during shutdown, because Postgres may shut down too.
+      // Ignores lost connections during shutdown, because Postgres may be shutting down too.
       if (!running.isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
@@ -211,7 +211,7 @@ interface Running {
   analytics?: Closeable;
   projection?: Projection;
   counters?: EdgeCounters;
-  /** Writes pending data after the last request. */
+  /** Called after the last request, to write pending data. */
   drain?: () => Promise<void>;
 }
 
@@ -284,7 +284,8 @@ async function startParts(
     rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,
-    // Base URL of error types. The default is the server's own URL; its port is known only when the server listens.
+    // Returns the base URL of error types. A function, because the default contains the server's port, which is known only when the server
+    // listens.
     get docsUrl() {
       return config.docsUrl ?? url;
     },
@@ -374,8 +375,8 @@ async function startParts(
 }
 
 /**
- * Stops accepting requests, stops background work, writes pending data and closes shared resources, in this order. Takes up to 5 s, even
- * if a database does not respond. Data that could not be written is written after the next start, except statistics, which are lost.
+ * Stops accepting requests, stops background work, writes pending data and closes shared resources, in this order. Takes at most 5 s, even
+ * if a database does not respond. Data that could not be written is written after the next start, except statistics, which are then lost.
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;

@@ -20,19 +20,20 @@ import { listEveryWorkspaceId } from "../db/workspaces.ts";
 import type { RunFairly } from "./workspace-turns.ts";
 
 /*
- * Removes data after its retention time: hourly, one batch of each kind per workspace and time slice, until all expired data is removed.
- * Several api-servers may run this concurrently; each skips rows that another one has locked.
+ * Removes data after its retention time. A run starts every hour and continues until all expired data is removed; each time slice of a
+ * workspace removes one batch of each kind. Several api-servers can run this concurrently, because each skips rows that another one has
+ * locked.
  */
 
-/** Retention of ended sign-ins and sessions. For this time, an ended session is distinguished from an unknown session. */
+/** Retention of ended sign-ins and sessions. An ended session can be distinguished from an unknown one for this long. */
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
 /** Maximum rows of usage per batch. The number is large, because there are many such rows and removing them creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
 /**
- * Number of pending outbox entries at which removal pauses. Removed rows create outbox entries, and entries for other changes take
- * precedence.
+ * Number of pending outbox entries at which removal pauses: removing rows creates outbox entries, which must not delay those for other
+ * changes.
  */
 const OUTBOX_MAX = 2_000;
 
@@ -51,7 +52,7 @@ interface Kept {
   readonly remove: RemoveBatch;
 }
 
-/** Kinds of removed rows, in the order of removal: rows that refer to others come first. */
+/** Kinds of rows, in the order of their removal: rows that refer to others are removed first. */
 const KEPT: readonly Kept[] = [
   { kind: "audit", of: "audit", remove: removeAudit },
   { kind: "overrides", of: "deleted", remove: removeDeletedOverrides },

@@ -6,15 +6,16 @@ import { within } from "../../edge/redis/script.ts";
 
 /*
  * Runs work for all workspaces in time slices, each with its own error handling and time limit, so that bad data, a flood or an attack in
- * one workspace affects only its own slice. A slice that exceeds its limit continues in parallel with later rounds, and its workspace gets
- * no second slice until the first one has ended.
+ * one workspace affects only its own slice. A slice that exceeds its time limit continues in parallel with later rounds, and its workspace
+ * gets no other slice until it has ended.
  */
 
 const AT_ONCE = 4;
 const TURN_MS_MAX = 2_000;
 
 /**
- * Runs `work` for each workspace. `work` returns true if its workspace has more work; the round returns true if at least one workspace has.
+ * Runs `work` for each workspace. `work` returns true if its workspace has more work. This function returns true if any workspace has more
+ * work.
  */
 export type RunFairly = (
   workspaceIds: readonly string[],
@@ -81,7 +82,7 @@ export const REFUSAL_METRICS = defineMetrics({
   },
 });
 
-/** Counts, and logs at intervals, invalid values in Redis that Postern did not write. */
+/** Counts invalid values in Redis, which Postern cannot have written, and logs them at intervals. */
 export type RecordRejected = (workspaceId: string, found: { kind: string; count: number }) => void;
 
 export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): RecordRejected {

@@ -15,7 +15,7 @@ interface Round {
   readonly workspaceIds: readonly string[];
 }
 
-/** Loads the counters that were missing when a process tried to spend from them. Returns true if more counters may be missing. */
+/** Loads the credit counters that were missing when a process tried to spend from them. Returns true if more counters may be missing. */
 export async function loadRequested({
   store,
   runFairly,
@@ -32,8 +32,8 @@ export async function loadRequested({
 }
 
 /**
- * Loads all counters in one transaction. If that fails for a reason that may concern a single counter, loads each one separately. Throws
- * the last failure.
+ * Loads all counters in one transaction. If that fails for a reason that may affect just one counter, loads each one separately, and throws
+ * the last failure if there is any.
  */
 async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
   try {
@@ -52,7 +52,7 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 
 /**
  * Writes the credits spent in the Redis counters to Postgres. The dirty flag of a counter is cleared only after the commit, and only if the
- * counter has not changed in the meantime. Returns true if there may be more spent credits to write.
+ * counter has not changed in the meantime. Returns true if more spent credits may have to be written.
  */
 export async function writeSpentBehind({
   store,

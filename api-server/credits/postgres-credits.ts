@@ -34,12 +34,13 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  /** Loads the counters of the keys, and runs `spend` before the locks are released if every key has a counter. */
+  /** Loads the counters of the keys. If every key then has a counter, runs `spend` before the locks are released. */
   async function loadAll<T>(keys: readonly CreditKey[], spend: () => Promise<T>): Promise<T | undefined> {
     let spent: T | undefined;
     await withoutOutbox(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // Reads this list under the lock, because a key that was deleted while this transaction was waiting must not get its counter back.
+      // Reads this list after locking, because a key that was deleted while this transaction waited for the lock must not get its counter
+      // back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const deleted: CreditKey[] = [];
@@ -71,7 +72,7 @@ export function createCreditService(deps: {
 
     async readManyRemaining(queryable, workspaceId, keyIds) {
       const rows = await listKeyCredits(queryable, { workspaceId, keyIds });
-      // Uses the stored rows without the counters if Redis is unreachable.
+      // If Redis is unreachable, uses only the stored rows.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
@@ -101,7 +102,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // Only logs the error: the transaction has already ended, and the caller must get its result.
+        // Only logs the error, because the transaction has already ended and its result must reach the caller.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },
@@ -121,8 +122,8 @@ const byKeyId = (rows: readonly KeyCreditsRow[]) => new Map(rows.map((row) => [r
 const toRef = (row: KeyCreditsRow): CreditKey => ({ workspaceId: row.workspace_id, keyId: row.key_id });
 
 /**
- * Locks the credits of keys. An unlimited key has no row to lock, so the key itself is locked: a transaction that gives it credits then
- * waits until the old counter is removed, so that its new counter is not removed by mistake.
+ * Locks the credits of keys. An unlimited key has no row to lock, so the key itself is locked: a transaction that gives the key credits
+ * then waits until the old counter is removed, so the new counter is not removed by mistake.
  */
 async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<KeyCreditsRow[]> {
   const rows = await lockKeyCredits(tx, keys);
@@ -142,7 +143,10 @@ function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
   return { remaining: row.granted - spent, refillAmount: row.refill_amount, refillDay: row.refill_day };
 }
 
-/** Returns the larger of the two spent values if the counter belongs to the same grant, up to the granted credits. */
+/**
+ * Returns the number of spent credits: the larger of the row's and the counter's value if the counter belongs to the same grant, but no
+ * more than was granted.
+ */
 function trueSpent(row: KeyCreditsRow, counter: CreditCounter | undefined): number {
   const counted = counter?.rev === row.rev ? counter.spent : 0;
   return Math.min(row.granted, Math.max(row.spent, counted));

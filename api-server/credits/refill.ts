@@ -13,18 +13,18 @@ import { inTransaction, type Transacting } from "../db/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
 
 /*
- * Refills the credits of each key at most once per UTC day (api-v2.md section 10.2). The day is also recorded for a key that is not due, so
- * that a second run on the same day skips the key.
+ * Refills the credits of each key at most once per UTC day (api-v2.md section 10.2). The day is also recorded for keys that are not due, so
+ * that a second run on the same day skips them.
  *
  * Keys are refilled in batches, one transaction each, so that a million keys take minutes. A failure affects only one key: a failed batch
  * is repeated key by key.
  */
 
-/** Maximum number of rows that are locked together; other transactions wait for them. */
+/** Maximum number of rows that are locked together. Limited because other transactions wait for these locks. */
 const BATCH = 500;
-/** Number of concurrent batches. While one waits for a database, the next one is computed. */
+/** Number of concurrent batches: while one waits for a database, another one is computed. */
 const AT_ONCE = 2;
-/** Number of outbox entries from which refills pause, because changes that callers wait for come first. */
+/** Number of pending outbox entries at which refills pause, so that changes for which callers wait are relayed first. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
@@ -34,7 +34,7 @@ interface RefillDeps extends Transacting {
   readonly log: Logger;
 }
 
-/** Number of refilled keys and of failed keys. Failed keys are still due, and the next run retries them. */
+/** Numbers of refilled keys and of failed keys. Failed keys remain due, so the next run retries them. */
 export interface RefillRun {
   readonly refilled: number;
   readonly failed: number;
@@ -65,7 +65,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
-      // An error in this loop ends the generator of batches, which both workers share, and thus also ends the other worker.
+      // An error in this loop ends the generator of batches, and thereby the other worker, because both workers share the generator.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;
@@ -78,7 +78,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // Closes the connection even after a failure, because it holds the lock, and the pool must not reuse it.
+    // Closes the connection even after a failure: it holds the lock, so the pool must not reuse it.
     session.release(true);
   }
 }
@@ -107,7 +107,7 @@ async function refillBatch(
   return due.length === 0 ? { refilled: 0, failed: 0 } : refillOrSplit(deps, due, today);
 }
 
-/** Refills all keys in one transaction; if that fails, each key separately, so that only the failing keys are skipped. */
+/** Refills all keys in one transaction. If that fails, refills each key separately, so that only the failing keys are skipped. */
 async function refillOrSplit(
   deps: RefillDeps & { readonly throttle: LogThrottle },
   due: readonly RefillRow[],
@@ -134,16 +134,16 @@ async function refillOrSplit(
 }
 
 /**
- * Refills keys in one transaction with the audit rows. Returns the number of refilled keys, without those that another process has refilled
- * before.
+ * Refills keys and writes the audit rows in one transaction. Returns the number of refilled keys, not counting those that another process
+ * has already refilled.
  */
 async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: string): Promise<number> {
   let closed: readonly CreditKey[] = [];
   try {
     return await inTransaction(deps, async (tx) => {
       const refilledAt = deps.nowMs();
-      // Locks the keys before their credits, because a change of a key locks in this order, and the reverse order would deadlock. For a key
-      // that another process has just refilled, the new time is about the same.
+      // Locks the keys before their credits, as any change of a key does; the reverse order could deadlock. If another process has just
+      // refilled a key, overwriting the time of its last refill is harmless, because both times are about the same.
       await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);

@@ -20,15 +20,15 @@ export interface CreditService {
   /** Like `readRemaining`, but rejects with `CountersUnavailable` if Redis does not respond, instead of using the row. */
   readSharedRemaining(key: CreditKey): Promise<number | undefined>;
   /**
-   * Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. Inside a transaction,
-   * pass its connection as `db`, because a second connection per call could exhaust the pool.
+   * Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. In a transaction, pass
+   * the transaction's connection as `db`, because a second connection per call could exhaust the pool.
    */
   readManyRemaining(db: Queryable, workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
-   * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change` (`undefined`:
-   * unlimited), and stores its result (`undefined`: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the transaction
-   * has ended, by commit or rollback. Returns the keys that had counters. For all other keys, the next call that spends credits requests a
-   * counter.
+   * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change`, and stores the
+   * returned state under a new `rev`. A state of `undefined` means unlimited, for which the row is deleted. After the transaction has been
+   * committed or rolled back, call `reopen`. Returns the keys that had counters. For all other keys, the next call that spends credits
+   * requests a counter.
    */
   change<K extends CreditKey>(
     tx: PoolClient,
@@ -36,15 +36,15 @@ export interface CreditService {
     change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
   ): Promise<readonly K[]>;
   /**
-   * Rewrites the Redis counters from the rows, which opens them. Call it after commit or rollback. Never throws: a counter that stays
-   * closed is logged, and is opened when the next call that spends credits requests it.
+   * Rewrites the Redis counters from the rows, and thereby opens them. Call it after commit or rollback. Never throws: a counter that stays
+   * closed is logged, and is opened once a call that spends credits requests it.
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
-  /** Loads counters from Postgres that were missing when credits were to be spent: all of them or none. */
+  /** Loads counters that were missing when credits were to be spent from Postgres into Redis. Loads all of them or none. */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
-   * Loads the counter for a caller that waits to spend credits, and returns the result of `spend`, which runs before the counter can be
-   * suspended again. Returns `undefined` without running `spend` if the key has become unlimited or was deleted.
+   * Loads the counter for a caller that waits to spend credits, runs `spend` before the counter can be suspended again, and returns the
+   * result of `spend`. If the key was deleted or has become unlimited, returns `undefined` without running `spend`.
    */
   loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

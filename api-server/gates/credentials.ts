@@ -21,12 +21,12 @@ import type { ErrorSender } from "../plugins/errors.ts";
 import { RequestLimits } from "./request-limits.ts";
 
 /*
- * Endpoint at which gates obtain a Redis user (`core/gates/credentials.ts`). It is not a procedure of the API: it accepts the token of a
- * pod, not a root key, and only gates of the same release call it.
+ * Endpoint from which gates obtain a Redis user (`core/gates/credentials.ts`). It is not a procedure of the API, because it accepts the
+ * token of a pod instead of a root key, and only gates of the same release call it.
  */
 
 export interface GateCredentials {
-  /** Name of the gates' cluster. It is the first part of the manager names that the cluster's operator uses. */
+  /** Name of the gates' cluster. The manager names that the cluster's operator uses begin with it. */
   readonly cluster: string;
   /** Calls the TokenReview API of the cluster that issued the token. Throws if it does not respond. */
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
@@ -92,7 +92,7 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const { workspaceId } = requested;
   const { policyId, manager } = policyOfPod(requested, pod);
   const policy = await findPolicy(db, { workspaceId, policyId });
-  // A policy that the operator created for this namespace permits the namespace to use this workspace.
+  // A namespace is permitted to use this workspace if the operator has created a policy for the namespace in it.
   if (policy?.manager !== manager) {
     throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", {
       retryAfterS: POLICY_RETRY_S,

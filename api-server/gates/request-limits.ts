@@ -3,15 +3,16 @@ import { ConcurrencyLimiter } from "../../edge/concurrency-limiter.ts";
 import { Allowances } from "../plugins/allowances.ts";
 
 /*
- * Limits on the cost that one address may cause when it requests Redis users. Any client in the cluster can send tokens, and only the
- * Kubernetes API can validate them: so each address has a share of the concurrent TokenReview calls, and an allowance per minute. A
- * rejected token costs as much as a hundred valid ones. All gates of a node may share one address, and all of them may wait for policies.
+ * Limits the cost that one address can cause by requesting Redis users. Any client in the cluster can send tokens, and only the Kubernetes
+ * API can validate them, so each address has a share of the concurrent TokenReview calls and an allowance per minute. A rejected token
+ * costs as much as a hundred valid ones. The limits are high enough for all gates of a node that share one address and all wait for their
+ * policies.
  */
 
 export interface RequestLimitsOptions {
   /** Maximum number of concurrent TokenReview calls. */
   readonly concurrencyMax: number;
-  /** Maximum fraction of the concurrent calls per address. */
+  /** Maximum fraction of the concurrent calls that one address can use. */
   readonly share: number;
   /** Maximum cost per window, for an address and for a pod. */
   readonly allowances: { readonly windowMs: number; readonly address: number; readonly pod: number };
@@ -40,10 +41,10 @@ export class RequestLimits {
     this.#pods = new Allowances({ windowMs, max: pod, nowMs });
   }
 
-  /** Reviews a token for a caller from `address`. Throws PublicError 429 if the address exceeded its limits. */
+  /** Has the Kubernetes API review a token for a caller from `address`. Throws PublicError 429 if the address exceeds its limits. */
   async ask<T>(address: string, review: () => Promise<T>): Promise<T> {
     this.#spend(this.#addresses, address, 1);
-    // Fails without waiting, because a waiting caller costs memory and gates retry.
+    // Fails instead of waiting: waiting callers would take memory, and gates retry anyway.
     if (!this.#places.tryAcquire(address)) throw tooMany(1);
     try {
       return await review();
@@ -58,8 +59,8 @@ export class RequestLimits {
   }
 
   /**
-   * Charges the pod for a Redis user. Throws PublicError 429 if it has received too many: a gate that lost its user requests another, but
-   * not in a loop.
+   * Charges the pod for a Redis user. Throws PublicError 429 if the pod has received too many: a gate that lost its user may request
+   * another one, but not in a loop.
    */
   issue(address: string, podUid: string): void {
     try {

@@ -3,15 +3,18 @@ import type { StoreProblem } from "../../analytics/contract.ts";
 /*
  * Health of an api-server, for routing and alerts.
  *
- * A replica is ready while it can serve requests. All replicas share Postgres and Redis: if they became unready because of a problem there,
- * the Service would lose its last endpoint, and with it every fallback. Such problems are degradations. `/readyz?verbose`, a metric and the
- * log report them.
+ * A replica is ready while it can serve requests. Problems with Postgres or Redis do not make it unready: all replicas share them, so the
+ * Service would lose all endpoints, and even requests that could be served from caches would fail. Such problems are degradations, which
+ * `/readyz?verbose`, a metric and the log report.
  */
 
 /** Promised propagation bound: maximum time until a change is enforced everywhere, ms. */
 export const PROPAGATION_BOUND_MS = 30_000;
 
-/** Degradation reasons with their meaning for callers. Anyone can read these texts, so they must not describe the installation. */
+/**
+ * Reasons for degradation, with their meanings for callers. Anyone can read these texts, so they must not reveal details of the
+ * installation.
+ */
 export const DEGRADATIONS = {
   postgres_unavailable:
     "Postgres does not respond: requests for fresh cached keys and limits are decided, all others return 500",
@@ -41,12 +44,12 @@ export interface Observation {
   readonly postgresUnavailableMs: number;
   readonly storeAnswers: boolean;
   readonly storeEvicts: boolean;
-  /** Staleness of most workspaces, ms: a single lagging workspace does not affect it. */
+  /** Staleness of the workspaces that do not lag, ms. */
   readonly streamStalenessMs: number;
   /** Staleness of the stalest workspace, ms. */
   readonly stalenessMs: number;
   readonly eventsDroppedLately: boolean;
-  /** Problem of ClickHouse; `undefined` if there is none or Postgres is the analytics store. */
+  /** Problem with ClickHouse; `undefined` if there is none or the analytics store is Postgres. */
   readonly clickhouse: StoreProblem | undefined;
 }
 
@@ -59,9 +62,9 @@ export interface Health {
 export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
- * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it may serve from its cache. If only this
- * replica has lost Postgres, its data stays fresh; nevertheless, it becomes unready after the bound, because the other replicas can still
- * reach Postgres.
+ * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it is allowed to serve from its cache. A
+ * replica that alone has lost Postgres also becomes unready after the bound, although its data stays fresh, because other replicas can
+ * still reach Postgres and take over.
  */
 export function checkHealth(seen: Observation): Health {
   const knowsEnough =

@@ -13,7 +13,7 @@ export async function startAdmin(options: {
   host: string;
   port: number;
   metrics: () => Registry;
-  /** Returns a readable reason why the process is not ready; `undefined` if it is ready. */
+  /** Returns the reason why the process is not ready, as text for people; `undefined` if it is ready. */
   notReady: () => string | undefined;
 }): Promise<Admin> {
   const { host, port, notReady } = options;

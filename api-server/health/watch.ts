@@ -14,24 +14,22 @@ import { checkHealth, DEGRADATIONS, type DegradationReason, type Health, type Ob
 const POLL_INTERVAL_MS = 1000;
 const RESPONSE_MS_MAX = 2000;
 /**
- * Number of consecutive failed checks before a degradation is logged, so that a short restart, or the time before the first heartbeat, is
- * not logged.
+ * Number of consecutive failed checks before a degradation is logged. With it, neither a short restart nor the time before the first
+ * heartbeat is logged.
  */
 const LOGGED_AFTER_POLLS = 3;
-/**
- * Number of checks between two reads of Redis's eviction policy and of its number of connections. Only an administrator changes the policy.
- */
+/** Number of health checks per check of Redis's eviction policy and number of connections, which change slowly. */
 const STORE_INFO_EVERY_POLLS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
-  /** Returns the result of the last check, so that a probe gets a response immediately even if Postgres or Redis is slow. */
+  /** Returns the result of the last check, so probes get an immediate response even if Postgres or Redis is slow. */
   current(): Health;
 }
 
 /**
  * Checks health once a second. A degradation is exported immediately, logged after a few consecutive checks, and logged again when it ends.
- * Resolves after the first check.
+ * The returned promise resolves after the first check.
  */
 export async function watchHealth(parts: {
   databaseUrl: DatabaseUrl;
@@ -42,7 +40,7 @@ export async function watchHealth(parts: {
   metrics: Registry;
 }): Promise<HealthWatch> {
   const { edge, projection, analytics, log, metrics } = parts;
-  // The checks use a separate connection: if traffic uses all connections of the pool, Postgres is busy, not unreachable.
+  // The checks use a separate connection, because a pool whose connections are all in use must not look like an unreachable Postgres.
   const db = createPool(parts.databaseUrl, {
     connectionsMax: 1,
     applicationName: "postern-health",
@@ -67,7 +65,7 @@ export async function watchHealth(parts: {
           await within(RESPONSE_MS_MAX, client.query("select 1"));
           client.release();
         } catch (error) {
-          // Closes the connection, because a connection that does not respond would delay the next check too.
+          // Closes the connection: if it does not respond, it would delay the next check as well.
           client.release(true);
           throw error;
         }
@@ -196,7 +194,7 @@ function exportHealth(
   });
 }
 
-/** Returns whether the call resolved. Its error is ignored. */
+/** Returns whether the call succeeded. Ignores its error. */
 async function responds(ask: () => Promise<unknown>): Promise<boolean> {
   try {
     await ask();

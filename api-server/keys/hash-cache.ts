@@ -4,14 +4,14 @@ import type { RecordKind } from "../../edge/records.ts";
 import { PROPAGATION_BOUND_MS } from "../health/health.ts";
 
 /*
- * Cache from the hash of a secret to its record, for callers without a root key: their workspace is known only after the lookup. An entry,
- * positive or negative, is dropped when the change stream reports a change of the record or its workspace. It is not used while that stream
- * is staler than the propagation bound of the workspace.
+ * Caches records by the hash of a secret, for lookups in which the workspace is known only afterwards. An entry, positive or negative, is
+ * dropped when the change stream reports a change of the record or its workspace. While that stream is more stale than the workspace's
+ * propagation bound allows, the entry is not used.
  */
 
 /**
- * Maximum number of negative cache entries. Untrusted clients control how many there are, so they have a separate cache and never evict
- * positive entries.
+ * Maximum number of negative cache entries. Untrusted clients can create any number of these, so they are in a separate cache, where they
+ * cannot evict positive entries.
  */
 const ABSENCES_MAX = 10_000;
 
@@ -20,8 +20,8 @@ export type CachedValue<T> = T | "absent";
 
 export interface HashCache<T> {
   /**
-   * Returns a fresh cached entry without a promise or I/O; otherwise reads the database. Concurrent callers with the same hash share one
-   * read.
+   * Returns a fresh cached entry synchronously, otherwise a promise of an entry that is read from the database. Concurrent callers with the
+   * same hash share one read.
    */
   find(hash: string): CachedValue<T> | Promise<CachedValue<T>>;
 }
@@ -48,7 +48,8 @@ export function createHashCache<T extends object>({
     if (ref?.kind === kind) {
       found.delete(ref.id);
       absent.delete(ref.id);
-      // A read in flight may have seen the state before the change. Its callers use the result, but later callers read again.
+      // A read in flight may have seen the state before the change. Callers that already wait for it use its result, but later callers read
+      // again.
       pending.delete(ref.id);
     } else if (ref === undefined || ref.kind === "workspace") {
       found.clear();
@@ -77,7 +78,7 @@ export function createHashCache<T extends object>({
   return {
     find(hash) {
       const known = found.get(hash);
-      // The workspace of a negative entry is unknown, so the maximum staleness of all workspaces applies.
+      // The workspace of a negative entry is unknown, so the staleness of the stalest workspace applies.
       const isFresh = projection.stalenessMs(known && workspaceOf(known)) <= PROPAGATION_BOUND_MS;
       const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
       return cached ?? pending.get(hash) ?? ask(hash);

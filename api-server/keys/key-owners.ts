@@ -4,8 +4,8 @@ import { findKeyHome } from "../db/keys.ts";
 import { createHashCache, type HashCache } from "./hash-cache.ts";
 
 /*
- * Finds the workspace of a key, given only the key's hash, for callers without a root key. The key itself is then read through the
- * projection.
+ * Finds the workspace of a key, given only the key's hash, for callers without a root key. The key's record is then read from the
+ * projection cache.
  */
 
 /** Maximum number of cached owners; equal to the maximum number of keys in the projection cache. */

@@ -3,21 +3,24 @@ import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import { type RootKeyUse, upsertRootKeyUsage } from "../db/root-key-usage.ts";
 
 /*
- * Records which permissions each root key uses, so that an administrator can remove unused permissions. Recording a use that was recorded
- * today costs one map lookup. New uses stay in memory until `store`, which the api-server calls once a minute. A crash loses only uses that
- * later calls record again.
+ * Records which permissions each root key uses, so that an administrator can remove unused permissions. Recording a use that has already
+ * been recorded today costs one map lookup. New uses stay in memory until `store` is called, once a minute. A crash loses at most these,
+ * and later calls record them again.
  */
 
 /** Tuple that records only that the root key was used. */
 export const ANY_CALL = "";
 
-/** Maximum number of uses waiting to be stored. Further ones are dropped; later calls record them again. */
+/** Maximum number of uses that wait to be stored. Beyond it, uses are dropped, and later calls record them again. */
 const WAITING_MAX = 20_000;
 const ROWS_PER_STATEMENT = 500;
 
-/** Records the uses of one root key. It exists for as long as the root key is cached. */
+/** Recorder for the uses of one root key. It exists for as long as the root key is cached. */
 export interface RecordsUsage {
-  /** Records a use. `id` is the id of the object; `undefined` if the tuple names no object or the check was about all objects. */
+  /**
+   * Records a use. `id` is the id of the object; `undefined` if the tuple's permission is not about single objects, or the check was about
+   * all objects.
+   */
   readonly note: (tuple: string, id?: string) => void;
 }
 
@@ -27,7 +30,7 @@ export interface RootKeyUsage {
   store(db: Pool): Promise<number>;
 }
 
-/** Value of `onlyId` if the use concerns several ids, or no id. */
+/** Value of `onlyId` for a use that concerns several objects or none. */
 const SEVERAL = null;
 
 export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }): RootKeyUsage {
@@ -71,8 +74,8 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   }
 
   async function store(db: Pool): Promise<number> {
-    // Computes the day once per call of `store` rather than for each recorded use. So a use in the first minute after midnight counts for
-    // the previous day.
+    // The day is computed only once per call of `store`, not for each use, so uses in the first minute after midnight count for the
+    // previous day.
     day = Math.floor(nowMs() / DAY_MS);
     const uses = [...waiting.values()];
     waiting = new Map();

@@ -7,10 +7,10 @@ const DRAIN_MS_MAX = 500;
 const POLL_INTERVAL_MS = 10;
 
 /**
- * Prepares a graceful drain of keep-alive connections. A server that closes an idle connection may do so just when the next request
- * arrives, which is then lost without a response. Call this before the server listens; it returns the function that starts draining. While
- * draining, requests are still accepted, and each response carries `Connection: close`. Draining ends when no request has arrived for a
- * short time, or after 0.5 s, when every busy connection has had such a response.
+ * Prepares a graceful drain of keep-alive connections. If a server closed idle connections right away, it could do so just as the next
+ * request arrives, which would then be lost without a response. Call this before the server listens; it returns the function that starts
+ * draining. While draining, requests are still accepted, and each response carries `Connection: close`. Draining ends when no request has
+ * arrived for a short time, or after 0.5 s, by when every busy connection has had such a response.
  */
 export function prepareDrain(
   server: Server,
@@ -31,7 +31,7 @@ export function prepareDrain(
   };
 }
 
-/** Waits for `work` up to `ms` milliseconds, and ignores its result. */
+/** Waits for `work`, but at most `ms` milliseconds. Ignores the result of `work`. */
 export async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<void>((resolve) => {

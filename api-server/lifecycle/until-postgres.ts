@@ -5,10 +5,10 @@ import { databaseProblem } from "../../postgres/failures.ts";
 import { SchemaBehind } from "../db/migrate.ts";
 
 const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
-/** Minimum interval between two log lines, however many attempts are made. */
+/** Minimum interval between two log lines, regardless of the number of attempts. */
 const LOGGED_EVERY_MS = 60_000;
 
-/** Reason why a starting component is not ready yet. Anyone can read it through the probes. */
+/** Reason why a starting component is not ready yet. The probes show it to anyone, so it must not reveal details. */
 export const WAITING = {
   starting: "it is starting",
   postgres_unavailable: "Postgres does not answer",
@@ -25,8 +25,8 @@ export const waitingAnswer = (reason: WaitingReason): { status: number; body: ob
 });
 
 /**
- * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used yet. `onWaiting` is called with the reason after
- * each failure. Rethrows any other failure of `attempt`, such as that of a migration.
+ * Repeats `attempt` until it succeeds, as long as it fails only because Postgres cannot be used yet. `onWaiting` is called with the reason
+ * after each such failure. Any other error of `attempt`, such as a failed migration, is rethrown.
  */
 export async function untilPostgres<T>(
   attempt: () => Promise<T>,

@@ -1,6 +1,6 @@
 /*
- * Cookies of the dashboard. With the prefix `__Host-`, a browser rejects a cookie that is not Secure, or that names a domain: so other
- * hosts of the same domain, and pages over plain HTTP, cannot set one.
+ * Cookies of the dashboard. Browsers reject a cookie with the prefix `__Host-` if it is not Secure or names a domain. So neither other
+ * hosts of the same domain nor pages over plain HTTP can set such a cookie.
  */
 
 /** Cookie with the token of a session. */
@@ -25,13 +25,16 @@ export function readTokenCookie(header: string | undefined, name: string): strin
 }
 
 /**
- * Session cookie. It has no Max-Age, so it ends with the browser, and the session expires in the database. Browsers do not send `Strict`
- * cookies with requests that other sites initiate.
+ * Session cookie. It has no Max-Age, so the browser deletes it when it closes; the session's own expiry is in the database. Browsers do not
+ * send `Strict` cookies with requests that other sites initiate.
  */
 export const sessionCookie = (token: string): string =>
   `${SESSION_COOKIE}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`;
 
-/** Cookie of a sign-in flow. It is `Lax`, because the provider redirects from another site, and browsers then send no `Strict` cookie. */
+/**
+ * Cookie of a sign-in flow. It is `Lax`, because browsers do not send `Strict` cookies when the provider, which is another site, redirects
+ * back.
+ */
 export const flowCookie = (token: string, maxAgeS: number): string =>
   `${FLOW_COOKIE}=${token}; Path=/; Max-Age=${maxAgeS}; Secure; HttpOnly; SameSite=Lax`;
 

@@ -1,7 +1,7 @@
 /*
- * Address of the dashboard, as browsers see it. A server behind a TLS-terminating proxy cannot detect its own address, so it is configured.
- * Without it, two other addresses work: the host of a request that arrived over TLS, and localhost, where browsers keep Secure cookies
- * without TLS: `kubectl port-forward` and `postern dev`.
+ * Address of the dashboard, as browsers see it. It is configured, because a server behind a TLS-terminating proxy cannot detect its own
+ * address. Without the setting, two kinds of addresses work: the host of a request that arrived over TLS, and localhost (`kubectl
+ * port-forward`, `postern dev`), where browsers accept Secure cookies without TLS.
  */
 
 export interface DashboardAddress {
@@ -12,12 +12,12 @@ export interface DashboardAddress {
 }
 
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
-/** A host name or address, with an optional port. Other values that a client may send are never the host of an origin. */
+/** Matches a host name or address with an optional port. Any other value that a client sends as `Host` cannot be part of an origin. */
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 /**
- * Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Returns an empty list if a session would
- * not be safe under any origin.
+ * Returns the possible origins of the dashboard in a browser that sends this `Host`. Returns an empty list if a session would not be safe
+ * under any origin.
  */
 export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAddress): readonly string[] {
   // The configured origin is accepted with any `Host`, because a proxy may send its own host.
@@ -27,7 +27,7 @@ export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAd
   return reached === null ? configured : [...configured, reached.origin];
 }
 
-/** Error message if a person tries to sign in at an address where sign-in is not possible. */
+/** Error message for a sign-in at an address where sign-in is not possible. */
 export const NO_ORIGIN =
   "Nobody can sign in over plain http, because anyone on the way could take the session. Use https, and set --dashboard-url to the address that browsers use; or open the dashboard at http://127.0.0.1, such as through kubectl port-forward.";
 
@@ -40,9 +40,9 @@ export interface FetchHeaders {
 }
 
 /**
- * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Either of two checks is sufficient:
- * the header and the origin. A form cannot send the header, and a script of another origin can send it only after a preflight, which is
- * never granted.
+ * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Passing one of two checks is
+ * sufficient, that of the header or that of the origin. A form cannot send the header, and a script of another origin can send it only
+ * after a preflight, which is never granted.
  */
 export function foreignProblem(headers: FetchHeaders, address: DashboardAddress): string | undefined {
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";

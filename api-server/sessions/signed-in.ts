@@ -15,8 +15,8 @@ import type { Deps } from "../deps.ts";
 import type { DashboardAddress } from "./own-origin.ts";
 
 /*
- * Resolves sessions. A session is read for each call and never cached, so that its end, or a change of its person's role, takes effect with
- * the next call. People make few calls; backends, which make many, have root keys.
+ * Resolves sessions. Sessions are read for each call and never cached, so that the end of a session or a changed role takes effect with the
+ * next call. This is affordable, because people make few calls; backends make many, but use root keys.
  */
 
 export interface SessionRules {
@@ -37,8 +37,8 @@ export interface SignedIn {
   readonly session: SessionRow;
   readonly assignments: readonly Assignment[];
   /**
-   * The workspace that the call names, or the first one that the person may enter; `undefined` if there is none. The person's access to it
-   * is not checked.
+   * The workspace that the call names, without a check of the person's access to it. If the call names none, the first one that the person
+   * can enter; `undefined` if there is none.
    */
   readonly workspace: EnteredWorkspace | undefined;
 }
@@ -46,7 +46,7 @@ export interface SignedIn {
 type Parts = Pick<Deps, "db" | "nowMs">;
 
 /**
- * Returns the session with this token. Throws PublicError, 401 `session_ended`, if there is no live session.
+ * Returns the session with this token. Throws PublicError 401 `session_ended` if there is no live session.
  * @param isAttended whether the person was active. If so, the session is marked as seen. Polling by an open page must not keep a session
  *   alive.
  */
@@ -85,8 +85,8 @@ const WHY: Readonly<Record<SessionEnd, string>> = {
 };
 
 /**
- * Returns the error of an ended session. An unknown token gets the same error as a session that was signed out, because the row of such a
- * session is removed later.
+ * Returns the error for an ended session. An unknown token gets the same error as a signed-out session, because the row of a signed-out
+ * session is eventually removed.
  */
 export const sessionEnded = (end: SessionEnd): PublicError =>
   new PublicError("session_ended", `${WHY[end]} Sign in again.`, { headers: { "WWW-Authenticate": "Bearer" } });
@@ -105,7 +105,7 @@ async function firstWorkspace(
   return row && { id: row.id, name: row.name, enabled: row.enabled, quotaPerMinute: row.quota_per_minute ?? undefined };
 }
 
-/** Returns the audit log's actor for a person: how the session was created, and its id, never its token. */
+/** Returns the audit log's actor for a person. It states how the session was created and the session's id, but never the token. */
 export const actorOf = ({
   id,
   issuer,

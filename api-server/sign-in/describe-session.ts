@@ -10,7 +10,7 @@ const WORKSPACES_MAX = 1000;
 const SESSIONS_MAX = 100;
 
 /**
- * Describes the caller's session. Each open page calls this once a minute, so an ended session is not an error: `ended` contains the
+ * Describes the caller's session. An ended session is not an error, because each open page calls this once a minute; `ended` contains the
  * reason.
  */
 export async function describeSession(

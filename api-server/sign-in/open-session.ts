@@ -23,8 +23,8 @@ export interface Person
 }
 
 /**
- * Opens a session, in the transaction that consumes the link or sign-in flow, and ends the session of the cookie that the browser sent: an
- * earlier cookie, which an attacker may have set, becomes worthless (session fixation). Returns the token of the new session.
+ * Opens a session, in the transaction that consumes the link or sign-in flow. To prevent session fixation, ends the session of the cookie
+ * that the browser sent, because an attacker may have set that cookie. Returns the token of the new session.
  */
 export async function openSession(
   tx: PoolClient,
@@ -41,7 +41,7 @@ export async function openSession(
     person: Person;
     oldToken: string | undefined;
     origin: Origin;
-    /** Latest end of the session, Unix ms. Default: only `times` limits it. */
+    /** Time by which the session must end, Unix ms. Default: only `times` limits the session. */
     endsBy?: number | undefined;
   },
 ): Promise<string> {

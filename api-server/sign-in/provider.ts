@@ -27,7 +27,7 @@ import type { PersonRef } from "../db/sessions.ts";
 export interface ProviderSettings {
   readonly issuer: string;
   readonly clientId: string;
-  /** Returns the client secret. It is called for each sign-in, because the secret may change; `undefined` for a public client. */
+  /** Returns the client secret; `undefined` for a public client. Called for each sign-in, because the secret may change. */
   readonly clientSecret?: (() => string) | undefined;
   readonly scopes: string;
   /** Name of the claim with the groups. */
@@ -51,19 +51,19 @@ export interface Claimed extends PersonRef {
   readonly groups: readonly string[];
 }
 
-/** The provider did not respond, or its response was invalid. */
+/** Thrown if the provider does not respond or its response is invalid. */
 export class ProviderUnavailable extends Error {
   override name = "ProviderAway";
 }
 
-/** The provider rejected the sign-in after asking the person. */
+/** Thrown if the provider rejects the sign-in, for example because the person declined. */
 export class ProviderDenied extends Error {
   override name = "ProviderDenied";
 }
 
 const CALL_TIMEOUT_S = 5;
 const KNOWN_FOR_MS = 3_600_000;
-/** Time for which a failed discovery is cached, so that repeated sign-in attempts do not add load. */
+/** Time for which a failed discovery is cached, so that repeated sign-in attempts do not overload the provider. */
 const FAILED_FOR_MS = 2_000;
 
 /** Maximum size of one response from the provider. The claims of a person in thousands of groups take about 100 KB. */
@@ -75,8 +75,8 @@ export interface Provider {
   /** Starts a sign-in. Throws ProviderUnavailable. */
   begin(): Promise<Begun>;
   /**
-   * Exchanges the callback parameters for the identity of the user. Throws ProviderUnavailable, ProviderDenied, or another error for an invalid provider
-   * response.
+   * Exchanges the callback parameters for the identity of the user. Throws ProviderUnavailable, ProviderDenied, or another error if the
+   * provider's response is invalid.
    * @param query query string of the callback URL.
    */
   finish(query: string, flow: Omit<Begun, "url">): Promise<Claimed>;
@@ -121,7 +121,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     );
     made.timeout = CALL_TIMEOUT_S;
     made[customFetch] = fetchBounded;
-    // Checks the signature although the token comes directly from the provider, because a proxy may terminate TLS in between.
+    // Checks the signature even though the token comes directly from the provider, because a proxy in between may terminate TLS.
     enableNonRepudiationChecks(made);
     if (isInsecure) allowInsecureRequests(made);
     return made;
@@ -169,8 +169,8 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
 }
 
 /**
- * A `fetch` with limited responses: a response beyond RESPONSE_BYTES_MAX fails and its connection closes, because a broken or malicious
- * provider could fill the memory within the five-second timeout.
+ * A `fetch` that limits the size of responses: one of more than RESPONSE_BYTES_MAX fails, and its connection is closed. Without the limit,
+ * a broken or malicious provider could fill the memory within the five-second timeout.
  */
 const fetchBounded: CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
@@ -189,7 +189,7 @@ const fetchBounded: CustomFetch = async (url, options) => {
 
 /**
  * Returns whether an error means that the provider is unreachable. `fetch` throws a TypeError if it cannot connect; the library throws an
- * error with a code on timeout. A status of 500 or above means that the provider fails, or that a proxy cannot reach it.
+ * error with a code on timeout. A status of 500 or above means that the provider has failed or a proxy cannot reach it.
  */
 function isUnreachable(error: unknown): boolean {
   const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };
@@ -217,8 +217,8 @@ function toClaimed(
 }
 
 /**
- * Returns a string that can be stored and shown; `undefined` for any other value. A string that is too long is omitted, because a truncated
- * one would be another name.
+ * Returns the value if it is a string that can be stored and shown, otherwise `undefined`. A string that is too long is not truncated,
+ * because that would make it a different name.
  */
 function plainText(value: unknown): string | undefined {
   if (typeof value !== "string" || value.trim() === "" || value.length > TEXT_LENGTH_MAX) return undefined;

@@ -6,8 +6,8 @@ const CHARACTERS = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/?%[\]]*$/;
 
 /**
  * Returns the path to open after a sign-in: the requested page if it belongs to the dashboard, otherwise the first page. The result is sent
- * in `Location`, so it must never lead to another host: it is parsed as a browser parses it, including dot segments, and only the path and
- * the query are kept.
+ * in `Location` and must never lead to another host, so the request is parsed as a browser would, including dot segments, and only its path
+ * and query are used.
  */
 export function returnPath(requested: unknown): string {
   if (typeof requested !== "string" || requested.length > LENGTH_MAX || !CHARACTERS.test(requested))

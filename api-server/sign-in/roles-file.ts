@@ -4,8 +4,8 @@ import { PERSON_ROLES } from "../../core/permissions/person-roles.ts";
 import type { Assignment, RolesOfGroups } from "../../core/sessions/assignments.ts";
 
 /*
- * The roles file, which assigns roles to groups. It is configuration and not a table, so that it is reviewed and rolled back like the rest
- * of an installation, and access does not depend on earlier sign-ins.
+ * The roles file, which assigns roles to groups. It is configuration, not a table, so that it can be reviewed and rolled back like the rest
+ * of an installation. Access also does not depend on earlier sign-ins.
  */
 
 const NAME_LENGTH_MAX = 255;
@@ -55,7 +55,7 @@ export function parseRolesFile(text: string): RolesOfGroups {
   });
 }
 
-/** Finds a duplicate group. It is an error, because the parser would ignore one of its entries. */
+/** Finds a group that occurs twice. This is an error, because the parser would ignore one of the two entries. */
 function findRepeatedKey(node: unknown): Node | undefined {
   if (!isMap(node)) return undefined;
   const seen = new Set<string>();
@@ -71,7 +71,7 @@ function findRepeatedKey(node: unknown): Node | undefined {
   return undefined;
 }
 
-/** Like `parseRolesFile`, but for a text that may change: it is parsed again after each change. */
+/** Like `parseRolesFile`, but for a text that can change. The text is parsed again after each change. */
 export function followRoles(current: () => string): RolesOfGroups {
   let known: { readonly text: string; readonly roles: RolesOfGroups } | undefined;
   const roles = (): RolesOfGroups => {

@@ -18,8 +18,8 @@ import { FailedSignIns } from "./sign-in-log.ts";
 import { signOut } from "./sign-out.ts";
 
 /*
- * Endpoints for sign-in and sign-out, which the dashboard calls in addition to the API. They are not procedures, because they set cookies;
- * their format may change with any release.
+ * Endpoints for sign-in and sign-out, which the dashboard calls in addition to the API. They are not procedures, because they set cookies.
+ * Their format may change with any release.
  */
 
 export interface SignInOptions {
@@ -65,7 +65,7 @@ export function registerSignIn(
     }),
   );
 
-  /** Returns no error without a session, because a page calls this endpoint before it knows whether the person is signed in. */
+  /** Without a session, this is not an error: a page calls this endpoint to find out whether the person is signed in. */
   app.get("/dashboard/session", (request, reply) =>
     respond(parts, request, reply, async () => {
       demandOwn(request.headers, rules);
@@ -79,7 +79,7 @@ export function registerSignIn(
   app.post("/dashboard/auth/link", { config: { isOpen: true } }, (request, reply) =>
     respond(parts, request, reply, async () => {
       const origin = originOf(request);
-      // Checks the origin first, so that a page of another site cannot use up the allowance of its visitors.
+      // Checks the origin first, so that a page of another site cannot use up its visitors' allowance of attempts.
       demandOrigin(request, rules);
       parts.bounds.begin(origin.clientIp);
       const { token } = readBody(LinkBody, request.body);
@@ -102,7 +102,7 @@ export function registerSignIn(
   );
 }
 
-/** Responds like a procedure: with an envelope, or with an error body. Caches must not store these responses. */
+/** Responds like a procedure, with an envelope or an error body, but forbids caching. */
 async function respond(
   { sendError }: SignInDeps,
   request: FastifyRequest,
@@ -118,13 +118,13 @@ async function respond(
   }
 }
 
-/** Throws PublicError if a session cookie would not be safe at this address, or if a page of another site may have sent the request. */
+/** Throws PublicError if a session cookie would not be safe at this address, or if a page of another site might have sent the request. */
 function demandOrigin({ headers }: FastifyRequest, rules: SessionRules): void {
   if (ownOrigins(headers.host, rules.address).length === 0) throw new PublicError("precondition_failed", NO_ORIGIN);
   demandOwn(headers, rules);
 }
 
-/** Error messages never contain the body, because the body contains a token. */
+/** Error messages never quote the body, because it contains a token. */
 function readBody<Shape extends z.ZodType>(shape: Shape, body: unknown): z.output<Shape> {
   try {
     return shape.parse(JSON.parse((body as Buffer).toString()));

@@ -15,7 +15,7 @@ export interface SignInSettings {
   readonly times?: SessionTimes;
   /** Rate limits of sign-in attempts. */
   readonly bounds?: SignInLimitsOptions;
-  /** OpenID provider. It requires `url`, because the provider needs a redirect URL. Default: people sign in only with links. */
+  /** OpenID provider. It requires `url`, from which the redirect URL is made. Default: no provider, so people sign in only with links. */
   readonly provider?: Omit<ProviderSettings, "redirectUri"> | undefined;
   /** Returns the roles of the provider's groups. Default: groups have no roles. */
   readonly rolesOfGroups?: RolesOfGroups | undefined;

@@ -9,8 +9,8 @@ import { openSession } from "./open-session.ts";
 import type { SignInDeps } from "./settings.ts";
 
 /**
- * Opens a session with a link, which is then consumed. Throws PublicError, 401 `sign_in_failed`, with one text for every problem of the
- * link.
+ * Opens a session with a link, and consumes the link. Throws PublicError 401 `sign_in_failed`, with the same text for every problem with
+ * the link.
  */
 export async function signInByLink(
   { deps, rules, bounds, failed }: Pick<SignInDeps, "deps" | "rules" | "bounds" | "failed">,

@@ -54,7 +54,7 @@ async function redirectTo(
   reply: FastifyReply,
   decide: () => Promise<string>,
 ): Promise<FastifyReply> {
-  // The callback URL contains a code, so the response forbids passing the URL on to caches or other pages.
+  // The callback URL contains a code, so the response forbids caching and the Referer header.
   reply.header("Cache-Control", "no-store").header("Referrer-Policy", "no-referrer");
   try {
     return reply.redirect(await decide(), 303);
@@ -67,8 +67,9 @@ async function redirectTo(
 async function start(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // Accepts only the dashboard itself, or a typed URL, because a page of another site could start sign-ins repeatedly. Such requests are
-  // not counted: a page with images of this URL would use up the allowance of all its visitors at one network address.
+  // Accepts only requests from the dashboard itself and typed URLs, because a page of another site could start sign-ins repeatedly.
+  // Rejected requests are not counted: otherwise, a page that embeds this URL as images could use up the allowance of all visitors who
+  // share a network address.
   const site = request.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
@@ -79,7 +80,7 @@ async function start(parts: SignInDeps, provider: Provider, { request, reply }: 
   } catch (error) {
     return refuse(parts, request, error);
   }
-  // Ends the old session here, because the provider's redirect does not send the session cookie.
+  // Ends the old session here, because the browser does not send the session cookie when the provider redirects back.
   const oldToken = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
   if (oldToken !== undefined) await signOut(deps, rules, { token: oldToken, everywhere: false, origin });
   const browser = newToken(deps);

@@ -3,13 +3,13 @@ import { networkOf } from "../../core/verification/ip-address.ts";
 import { Allowances, type AllowancesOptions } from "../plugins/allowances.ts";
 
 /*
- * Limits on sign-in attempts by unauthenticated clients. They limit the load on Postgres and the provider; tokens have 256 bits and cannot
- * be guessed. Each process counts separately.
+ * Limits on sign-in attempts by unauthenticated clients. They protect Postgres and the provider from load; guessing is no threat, because
+ * tokens have 256 bits. Each process counts separately.
  */
 
 export interface SignInLimitsOptions {
   readonly windowMs: number;
-  /** Maximum cost per client address; for IPv6 per /64 network. */
+  /** Maximum cost per client address (IPv6: per /64 network). */
   readonly address: number;
   /** Maximum cost of all addresses together, so that many addresses cannot keep the database busy. */
   readonly all: number;
@@ -19,7 +19,7 @@ export interface SignInLimitsOptions {
   readonly nowMs: () => number;
 }
 
-/** Default limits per minute: ten failed attempts or sixty successful ones, because an office may share one address. */
+/** Default limits per minute and address: ten failed attempts or sixty successful ones. So many, because an office may share one address. */
 export const DEFAULT_SIGN_IN_LIMITS: SignInLimitsOptions = {
   windowMs: 60_000,
   address: 60,
@@ -42,7 +42,7 @@ export class SignInLimits {
     this.#failed = failed;
   }
 
-  /** Throws PublicError, 429 `sign_in_limited`, if the address, or all addresses together, exceeded the limit. */
+  /** Throws PublicError 429 `sign_in_limited` if the address, or all addresses together, exceeded the limit. */
   begin(address: string): void {
     // Charges the address first, so that an address over its own limit does not use up the limit of all addresses.
     this.#demand(this.#addresses.spend(networkOf(address), 1));

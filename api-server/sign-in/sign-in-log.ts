@@ -10,8 +10,8 @@ import type { Origin } from "../domain/actor.ts";
 import { actorOf } from "../sessions/signed-in.ts";
 
 /*
- * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to each
- * workspace that the person's assignments name, or to the workspace `default` for a person who may enter all workspaces, or none.
+ * Writes sign-ins and sign-outs to the audit log. Each workspace has its own log, and a person may have access to many: the row is written
+ * to each workspace that the person's assignments name, or to the workspace `default` if the person can enter all workspaces, or none.
  */
 
 const WORKSPACES_MAX = 20;
@@ -60,7 +60,7 @@ async function workspacesOf(db: Queryable, assignments: readonly Assignment[]): 
   return first === undefined ? [] : [first.id];
 }
 
-/** Reasons for failed sign-ins: a closed list, so that clients cannot control the number of rows. */
+/** Reasons for failed sign-ins. This is a closed list, so that clients cannot influence the number of rows. */
 export const FAILURES = {
   link: "the link was used before, has expired, or never was one",
   state: "it was not begun in this browser, or has ended already",
@@ -73,8 +73,8 @@ export type Failure = keyof typeof FAILURES;
 const ROW_EVERY_MS = 60_000;
 
 /**
- * Writes failed sign-ins: at most one row per reason, minute and process, with the number of failures since the last row. An attack must
- * not fill the log, nor keep Postgres busy.
+ * Writes failed sign-ins: at most one row per reason, minute and process, with the number of failures since the last row. An attack can
+ * therefore neither fill the log nor keep Postgres busy.
  */
 export class FailedSignIns {
   readonly #deps: Deps;

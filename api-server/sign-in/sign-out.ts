@@ -8,8 +8,8 @@ import { type SessionRules, timesOf } from "../sessions/signed-in.ts";
 import { logOfPerson } from "./sign-in-log.ts";
 
 /**
- * Ends the session with this token, and with `everywhere` all others of its person. An unknown token is ignored, for example when a page
- * signs out twice. An expired session does not end others, because its cookie may be stolen.
+ * Ends the session with this token and, with `everywhere`, all other sessions of the same person. Ignores an unknown token, for example
+ * when a page signs out twice. An expired session cannot end others, because its cookie may have been stolen.
  */
 export async function signOut(
   deps: Deps,
