@@ -103,7 +103,7 @@ async function connections(): Promise<number> {
   }
 }
 
-test("api-server has no degradation after projection and closes in time without open connections", async () => {
+test("api-server has no degradation after the projection is complete, and closes in time leaving no connections open", async () => {
   const api = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
   await waitFor("it to be whole", () => isComplete(api));
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);
@@ -112,7 +112,7 @@ test("api-server has no degradation after projection and closes in time without 
   await waitFor("the connections to be gone", async () => (await connections()) === 0);
 });
 
-test("configured root key is registered at each start with all permissions and its id", async () => {
+test("configured root key is registered at each start with all permissions and the same id", async () => {
   const edge = aMemoryEdge();
   const first = await startOn(edge, { rootKey: ROOT_KEY });
   await first.close();
@@ -124,7 +124,7 @@ test("configured root key is registered at each start with all permissions and i
   expect((await db.query("select id from root_keys")).rowCount).toBe(1);
 });
 
-test("configured root key that is too short is rejected without repeating it", async () => {
+test("error for a configured root key that is too short does not contain the root key", async () => {
   const short = "twenty-one-characters";
   expect(short).toHaveLength(21);
   const failure = await startOn(aMemoryEdge(), { rootKey: short }).catch((error: Error) => error);
@@ -166,7 +166,7 @@ test("Redis with an eviction policy is reported as a degradation", async () => {
   });
 });
 
-test("api-server starts without Redis, recovers with it and closes in time", async () => {
+test("api-server starts without Redis, recovers once Redis is reachable, and closes in time", async () => {
   const { edge, redis } = await aRedisEdge();
   await redis.kill();
   const api = await started(edge, { rootKey: ROOT_KEY });
@@ -194,7 +194,7 @@ test("api-server closes in time while Redis hangs", async () => {
   }
 });
 
-test("api-server start fails without leaks when the database is unreachable", async () => {
+test("api-server that cannot reach the database fails to start and releases all resources", async () => {
   const url = new URL(database.url);
   url.port = "1";
   await expect(startOn(aMemoryEdge(), { databaseUrl: url.href })).rejects.toThrow();

@@ -284,7 +284,7 @@ async function startParts(
     rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,
-    // Returns the base URL of error types. A function, because the default contains the server's port, which is known only when the server
+    // Base URL of error types. Evaluated at each use, because the default contains the server's port, which is known only once the server
     // listens.
     get docsUrl() {
       return config.docsUrl ?? url;

@@ -180,7 +180,7 @@ describe("usage of a workspace with a shorter retention", () => {
     return (await db.query<{ ms: number }>(text, [ws])).rows.map(({ ms }) => (NOW_MS - ms) / HOUR_MS);
   };
 
-  test("shorter usage retention of one workspace deletes its own expired events and buckets", async () => {
+  test("shorter usage retention of one workspace deletes only that workspace's expired events and buckets", async () => {
     await db.query(
       "insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 3), ('ws_b', 60)",
     );
@@ -204,7 +204,7 @@ describe("usage of a workspace with a shorter retention", () => {
     expect(metrics).toContain('postern_retention_removed_total{kind="verification_events"} 3');
   });
 
-  test("shorter usage retention keeps raw events for two days because of redelivery", async () => {
+  test("shorter usage retention still keeps raw events for two days, because they may be redelivered", async () => {
     await db.query("insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 1)");
     await use("ws_a", [NOW_MS - 47 * HOUR_MS, NOW_MS - HOUR_MS]);
     await run();
@@ -213,7 +213,7 @@ describe("usage of a workspace with a shorter retention", () => {
   });
 });
 
-test("retention pauses while the outbox is full, and a failure affects only one kind of rows", async () => {
+test("retention pauses while the outbox is full, and a failure with one kind of rows does not affect other kinds", async () => {
   await addApi("api_1", "ws_a", OLD_MS);
   await db.query(
     "insert into outbox (workspace_id, kind, id) select 'ws_a', 'api', n::text from generate_series(1, 2500) n",

@@ -81,7 +81,7 @@ test("spent credits are written to Postgres within a second", async () => {
   await waitFor("the write-behind", async () => (await stored(keyId)).spent === 4, { deadlineMs: 1000 });
 });
 
-test("credits write-behind ignores old revisions and lower values and caps at the grant", async () => {
+test("writing spent credits ignores counters of old revisions and lower values, and never exceeds the granted credits", async () => {
   const { keyId } = await createKey({ remaining: 10 });
   const { rev: older } = await stored(keyId);
   await call("keys.updateKey", { keyId, credits: { remaining: 20 } });
@@ -100,7 +100,7 @@ test("credits write-behind ignores old revisions and lower values and caps at th
 test.each([
   { how: "for good", body: { permanent: true } },
   { how: "softly", body: {} },
-])("limited key that is deleted $how has no credit counter left, even after a late spend", async ({ body }) => {
+])("limited key that is deleted $how leaves no credit counter, even if credits are spent late", async ({ body }) => {
   const { keyId, key } = await createKey({ remaining: 10 });
   for (let i = 0; i < 3; i++) await call("keys.verifyKey", { key });
   const ref = { workspaceId, keyId };
@@ -136,7 +136,7 @@ test("concurrent updateKey and refill of one key neither deadlock nor lose chang
   expect(await deadlocks()).toBe(before);
 }, 60_000);
 
-test("key changes and refills that use one connection pool do not block each other", async () => {
+test("key changes and refills that share a connection pool do not block each other", async () => {
   const keys = await Promise.all(
     Array.from({ length: 20 }, () => createKey({ remaining: 100, refill: { interval: "daily", amount: 10 } })),
   );
@@ -155,7 +155,7 @@ test("key changes and refills that use one connection pool do not block each oth
   await db.query("delete from keys where id = any($1)", [ids]);
 }, 60_000);
 
-test("concurrent credit writes and ingesters of the same keys do not deadlock", async () => {
+test("writing credits and ingesting events of the same keys concurrently does not deadlock", async () => {
   const ids = Array.from({ length: 300 }, (_, i) => `key_circle_${i}`);
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)

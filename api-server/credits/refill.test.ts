@@ -113,7 +113,7 @@ describe("a key with 3 credits and a refill of 10", () => {
   });
 });
 
-test("credit refill on a day without a due date keeps the next due date", async () => {
+test("credit refill run on a day when no refill is due leaves the next due date unchanged", async () => {
   const keyId = await aKey({ day: 15, last: "2042-04-01" });
   for (const today of ["2042-04-10", "2042-04-14", "2042-04-15", "2042-04-16", "2042-05-14"]) await api.refill(today);
   expect(await remaining(keyId)).toBe(13);
@@ -135,7 +135,7 @@ test("credit refill includes disabled and expired keys and excludes deleted and 
   await db.query("delete from keys where id = any($1)", [[disabled, expired, deleted, plain]]);
 });
 
-test("credit refill records its time, and a run without due keys records nothing", async () => {
+test("credit refill records its time, and records nothing if no key is due", async () => {
   const lastRefillAt = async (keyId: string) =>
     (await db.query("select last_refill_at, updated_at from keys where id = $1", [keyId])).rows[0];
   const [due, idle] = [await aKey({ last: "2042-06-10" }), await aKey({ day: 15, last: "2042-06-10" })];
@@ -154,7 +154,7 @@ test("refilled credits stop at 2^53 − 1", async () => {
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("credit refill includes unsynced spending, and the next verification starts from its result", async () => {
+test("credit refill accounts for spending that is not yet in Postgres, and the next verification starts from the refilled credits", async () => {
   const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
   const ref = { workspaceId, keyId };
   await api.deps.credits.load([ref]);
@@ -165,7 +165,7 @@ test("credit refill includes unsynced spending, and the next verification starts
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("key whose refill fails is counted and retried without delaying other keys", async () => {
+test("key whose refill fails is counted as failed and retried, without delaying other keys", async () => {
   const last = "2042-09-01";
   const [first, unlucky, later] = [await aKey({ last }), await aKey({ last, remaining: 7 }), await aKey({ last })];
   // Postgres refuses the number that only this key would get.
@@ -225,7 +225,7 @@ test("credit refill reloads credit counters in use and creates no counters for u
   await db.query("delete from keys where id = any($1)", [[used, unused]]);
 });
 
-test("credit refill pages through all keys once, even in two concurrent runs", async () => {
+test("credit refill pages through all keys exactly once, even with two concurrent runs", async () => {
   const amount = 1203;
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)

@@ -22,7 +22,7 @@ async function refusedFor(ask: () => unknown): Promise<number | undefined> {
 const hang = () => new Promise<never>(() => undefined);
 const review = async () => "reviewed";
 
-test("concurrent requests of one gate address are limited, leaving slots for others", async () => {
+test("concurrent requests from one gate address are limited, so slots remain for others", async () => {
   const { bounds } = open();
   const told: (number | undefined)[] = [];
   for (let i = 0; i < 50; i++) void refusedFor(() => bounds.ask("a", hang)).then((seconds) => told.push(seconds));
@@ -56,13 +56,13 @@ test("address that sends invalid gate tokens is throttled for a minute, but othe
   expect(await sendForged()).toBe(undefined);
 });
 
-test("all gates of a large node may repeat requests from one address", async () => {
+test("all gates of a large node can repeat their requests from one address", async () => {
   const { bounds } = open();
   // 80 gates, each every 5 s.
   for (let i = 0; i < 80 * 12; i++) expect(await refusedFor(() => bounds.ask("node", review))).toBe(undefined);
 });
 
-test("pod that requests credentials in a loop is throttled, and later its address is throttled too", async () => {
+test("pod that requests credentials in a loop is throttled, and eventually its address is too", async () => {
   const { bounds } = open();
   const loop = () =>
     refusedFor(async () => {

@@ -16,14 +16,14 @@ test("key vault encrypts and decrypts any string", () => {
   }
 });
 
-test("key vault never encrypts one string to the same bytes twice", () => {
+test("key vault never encrypts the same string to the same bytes twice", () => {
   const [one, other] = [vault.seal(owner, KEY), vault.seal(owner, KEY)];
   expect(one.nonce).not.toEqual(other.nonce);
   expect(one.ciphertext).not.toEqual(other.ciphertext);
   expect(Buffer.from(one.ciphertext).includes(KEY.slice(0, 8))).toBe(false);
 });
 
-test("key vault encrypts with the first encryption key and decrypts with all", () => {
+test("key vault encrypts with the first encryption key and decrypts with any of them", () => {
   const before = createKeyVault([old], { randomBytes });
   expect(vault.seal(owner, KEY).encryptionKeyId).toBe("2026");
   expect(vault.sealingKeyId).toBe("2026");
@@ -53,7 +53,7 @@ describe("ciphertext that cannot be decrypted", () => {
     expect(JSON.stringify(opened)).not.toContain(KEY.slice(0, 8));
   });
 
-  test("key vault fails to decrypt with another secret of the same key id", () => {
+  test("key vault fails to decrypt if the encryption key has the same id but different bytes", () => {
     const other = createKeyVault([anEncryptionKey("2026")], { randomBytes });
     expect(other.open(owner, sealed)).toHaveProperty("problem");
   });

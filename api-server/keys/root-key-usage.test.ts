@@ -31,7 +31,7 @@ async function aRootKey(permissions: readonly string[], workspaceId = api.worksp
 const store = () => api.deps.rootKeyUsage.store(api.deps.db);
 
 describe("usage of a root key", () => {
-  test("root key usage stores the granting tuple and the id if unique", async () => {
+  test("root key usage stores the tuple that granted the permission, and the object id if there was only one", async () => {
     const [one, two] = [
       await api.data("apis.createApi", { name: "one" }),
       await api.data("apis.createApi", { name: "two" }),
@@ -53,7 +53,7 @@ describe("usage of a root key", () => {
     expect((await stored())["api.*.read_api"]).toEqual([today(), null]);
   });
 
-  test("root key usage of a list request has no single id", async () => {
+  test("root key usage of a list request stores no object id", async () => {
     const { rootKey, stored } = await aRootKey(["identity.*.read_identity", "ratelimit.*.read_namespace"]);
     await api.data("identities.listIdentities", {}, { rootKey });
     await api.data("ratelimit.listNamespaces", {}, { rootKey });
@@ -64,7 +64,7 @@ describe("usage of a root key", () => {
     });
   });
 
-  test("root key usage includes granted permissions but no rejected ones", async () => {
+  test("root key usage includes permissions granted to another root key, but not those that a rejected call lacked", async () => {
     const { rootKey, stored } = await aRootKey(["workspace.*.create_root_key", "api.*.read_api", "api.*.read_key"]);
     const body = { name: "child", permissions: ["api.api_1.read_api"] };
     await api.data("admin.createRootKey", body, { rootKey });

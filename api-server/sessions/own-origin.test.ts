@@ -20,6 +20,6 @@ test.each([
   { name: "a host with a path", host: "evil.test/127.0.0.1", isTls: true, origins: [] },
   { name: "a host with a space", host: "127.0.0.1 evil", origins: [] },
   { name: "a port that is none", host: "127.0.0.1:99999", origins: [] },
-])("api-server allows $origins as dashboard origins for $name", ({ host, isTls = false, url: configured, origins }) => {
+])("accepted dashboard origins for $name are $origins", ({ host, isTls = false, url: configured, origins }) => {
   expect(ownOrigins(host, { url: configured, isTls })).toEqual(origins);
 });

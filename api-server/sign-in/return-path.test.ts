@@ -6,7 +6,7 @@ test.each([
   "/dashboard/keys",
   "/dashboard/keys?search=a%20b&workspace=ws_1",
   "/dashboard/apis/api_1/keys",
-])("sign-in returns to path %s", (path) => expect(returnPath(path)).toBe(path));
+])("sign-in returns to the requested dashboard page %s", (path) => expect(returnPath(path)).toBe(path));
 
 test.each([
   ["another host", "https://evil.test/dashboard/"],

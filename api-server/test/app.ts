@@ -53,7 +53,7 @@ export interface TestApp {
   readonly databaseUrl: string;
   readonly deps: Deps;
   readonly edge: Edge;
-  /** Analytics store on Postgres, even if the API under test uses another one. */
+  /** Analytics store in Postgres. Exists even if the API under test uses another one. */
   readonly analytics: AnalyticsStore;
   readonly workspace: Workspace;
   /** All log lines, one JSON text each. */
@@ -61,8 +61,8 @@ export interface TestApp {
   /** Advances the clock of the API and of its edge. */
   advance(ms: number): void;
   /**
-   * Sends `POST /v2/<path>` with a JSON body; a string body is sent unchanged. A path such as `v1/apis.getApi` calls v1 with the method of
-   * the procedure; a GET sends the members as query parameters.
+   * Sends `POST /v2/<path>` with a JSON body; a string body is sent unchanged. A path such as `v1/apis.getApi` calls v1 with the
+   * procedure's method; for a GET, the members are sent as query parameters.
    */
   call(path: string, body: unknown, options?: CallOptions): Promise<Reply>;
   /** Calls a procedure and returns `data` (v1: the complete body). Throws if the status is not 200 or 202. */
@@ -72,7 +72,7 @@ export interface TestApp {
   rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
   /** Stores the events of all previous calls and rolls them up. */
   ingest(): Promise<void>;
-  /** Creates another workspace whose root key has every permission in it. */
+  /** Creates another workspace, and a root key with every permission in that workspace. */
   makeWorkspace(grants?: readonly string[]): Promise<Workspace>;
   /** Returns the audit log of a workspace, oldest first, without the entries about the use of v1. */
   audit(workspaceId?: string): Promise<AuditRow[]>;
@@ -103,8 +103,8 @@ const PROJECTION_ID = "test";
 const HEARTBEAT_MS = 2000;
 
 /**
- * Starts the API with its own database and an in-memory edge. It runs without a relay: the API itself reports its changes to the
- * projection, and heartbeats keep the cache fresh.
+ * Starts the API with its own database and an in-memory edge. It runs without a relay: instead, the API itself reports its changes to the
+ * projection, and the test's heartbeats keep the cache fresh.
  */
 export async function buildTestApp(
   options: Omit<AppOptions, "oldApi"> & {

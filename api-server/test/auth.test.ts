@@ -89,7 +89,7 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${workspace.rootKey}`)).status).toBe(401);
   });
 
-  test("root key and its absence are cached until a change arrives", async () => {
+  test("both a root key and the absence of one are cached until a change arrives", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
     await t.deps.db.query("update root_keys set deleted_at = 1 where hash = $1", [hashKey(rootKey)]);
@@ -113,7 +113,7 @@ describe("the root key", () => {
     await other.close();
   });
 
-  test("root key is reloaded while the change stream is over 30 s behind", async () => {
+  test("root key is read on every request while the change stream is over 30 s behind", async () => {
     const stale = await buildTestApp();
     const status = async () => (await stale.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);

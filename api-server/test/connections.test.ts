@@ -123,11 +123,11 @@ describe("an invalid request", () => {
     expect(kindsOf(await send(sent))).toEqual([kind]);
   });
 
-  test("connection closed without a request gets no response", async () => {
+  test("connection without a request is closed without a response", async () => {
     expect(await send()).toBe("");
   });
 
-  test("connection closed after a request gets no further response", async () => {
+  test("idle connection gets no further response after that to its request", async () => {
     const { socket, received } = open();
     socket.write(good());
     await waitFor("the answer", () => received().includes("req_"));
@@ -238,7 +238,7 @@ describe("a body that is too large", () => {
     socket.destroy();
   });
 
-  test("oversized body is discarded, and an endless one ends with a closed connection", async () => {
+  test("oversized body is discarded, and the connection of an endless one is closed", async () => {
     const before = memoryInUse().arrayBuffers;
     const uploads = Array.from({ length: 8 }, () => open(patientPort));
     for (const { socket } of uploads) socket.write(head(`Content-Length: ${1e12}`));

@@ -153,7 +153,7 @@ describe("the header Postern-Workspace", () => {
     other = await signIn(t, { workspaceId: theirId, role: "viewer" });
   });
 
-  test("Postern-Workspace selects a workspace by id before one with that name", async () => {
+  test("Postern-Workspace selects the workspace with this id rather than one with this name", async () => {
     const at = async (who: PersonAtPage, workspace: string) =>
       (await who.call("workspaces.getWorkspace", {}, { "postern-workspace": workspace })).body;
     expect((await at(person, ours.id)).data.id).toBe(ours.id);

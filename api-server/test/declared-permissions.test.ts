@@ -21,7 +21,7 @@ const procedure = {
   data: Body,
 } as const;
 
-test("handler must declare the permissions that it requires in order to compile", () => {
+test("handler that requires an undeclared permission does not compile", () => {
   const handle = async (call: Call<object, typeof required>) => {
     call.require(required.updateKey, "api_1");
     // The same permission under another name is the same one.

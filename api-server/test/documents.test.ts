@@ -87,7 +87,7 @@ test.each([
   expect(digests).toContain(`${createHash("sha256").update(text).digest("hex")}  ${file}\n`);
 });
 
-test("/docs is a page for /openapi.json", async () => {
+test("/docs serves a page for browsing /openapi.json", async () => {
   const page = await get("/docs");
   expect(page.headers["content-type"]).toContain("text/html");
   expect((await get("/docs/start.js")).payload).toContain("openapi.json");
@@ -109,7 +109,7 @@ describe("/openapi.json", () => {
     document = (await get("/openapi.json")).json();
   });
 
-  test("/openapi.json is OpenAPI 3.1 with every procedure and liveness", () => {
+  test("/openapi.json is an OpenAPI 3.1 document of every procedure and of liveness", () => {
     expect(document.openapi).toBe("3.1.0");
     const expected = [...procedures.map(({ path }) => `/v2/${path}`), "/v2/liveness"].sort();
     expect(Object.keys(document.paths).sort()).toEqual(expected);

@@ -1,9 +1,9 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Tables of the installation, which have no workspace column. */
+/** Tables without a workspace column, because they belong to the installation. */
 const OF_INSTALLATION = new Set(["settings", "schema_migrations", "sessions", "sign_in_flows"]);
 
-/** Returns all rows of a workspace in all tables as text. */
+/** Returns, as text, all rows of a workspace in all tables. */
 export async function dumpWorkspace(db: Queryable, workspaceId: string): Promise<string> {
   const { rows: tables } = await db.query<{ table_name: string; has_workspace: boolean }>(
     `select t.table_name,

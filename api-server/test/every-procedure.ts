@@ -11,7 +11,7 @@ import { isOfV1 } from "./request.ts";
 import { type MakeCall, SAMPLE_CALLS } from "./sample-calls.ts";
 import { V1_SAMPLE_CALLS } from "./sample-calls-v1.ts";
 
-/* The procedures of v1 and v2, for tests that run against each. A v1 procedure has a name such as `v1/apis.getApi`. */
+/* The procedures of v1 and v2, for tests that call every one of them. A v1 procedure has a name such as `v1/apis.getApi`. */
 
 export interface AProcedure {
   readonly path: string;
@@ -40,7 +40,7 @@ export const everyProcedure: readonly AProcedure[] = [
   })),
 ];
 
-/** Returns the request fields that name objects, by procedure path. */
+/** Returns, by procedure path, the request fields that name objects. */
 export const everyReference = (): Map<string, readonly Reference[]> =>
   new Map([
     ...findReferences(buildOpenApi(procedures) as unknown as OpenApi),

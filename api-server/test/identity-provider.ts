@@ -14,7 +14,7 @@ export interface IdentityProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** User who signs in; "refuses" if the user cancels. */
+  /** User who signs in, or "refuses" for a user who cancels. */
   person: Account | "refuses";
   /** Lifetime of an authorization code in seconds. */
   codeLivesS: number;
@@ -25,7 +25,7 @@ export interface IdentityProvider {
 
 export interface IdentityProviderOptions {
   readonly redirectUri: string;
-  /** Source of the groups claim: the ID token or the userinfo endpoint only. */
+  /** Where the groups claim is returned: in the ID token, or only by the userinfo endpoint. */
   readonly groupsIn?: "idToken" | "userinfo";
   /** Host name of the provider. `localhost` and `127.0.0.1` are different sites to a browser. */
   readonly host?: "127.0.0.1" | "localhost";

@@ -4,7 +4,7 @@ import { createFairScheduler } from "../background/workspace-turns.ts";
 import type { Deps } from "../deps.ts";
 import { KeyQueue } from "../domain/keys/key-queue.ts";
 
-/** Background work of `migrations.enqueueKeys`, run by the test. */
+/** Runs the background work of `migrations.enqueueKeys` when the test calls it. */
 export interface TestKeyQueue {
   readonly queue: KeyQueue;
   /** Runs batches until no key is due. */

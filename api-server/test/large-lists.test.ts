@@ -67,7 +67,7 @@ async function readAll(path: string, body: object): Promise<Paged> {
 
 const metaOf = (mebibytes: number) => ({ text: "x".repeat(mebibytes * MIB - 100) });
 
-test("key list with large meta has size-limited pages without duplicates", async () => {
+test("list of keys with large meta has size-limited pages without duplicates", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "large" });
   await t.data("identities.createIdentity", { externalId: "large", meta: metaOf(1) });
   const made: string[] = [];
@@ -90,7 +90,7 @@ test("key list with large meta has size-limited pages without duplicates", async
   expect(ofOne.mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
 });
 
-test("key list with thousands of permissions and roles has size-limited pages", async () => {
+test("list of keys with thousands of permissions and roles has size-limited pages", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "permissions" });
   const workspaceId = t.workspace.id;
   const made: string[] = [];
@@ -131,7 +131,7 @@ test("key list with thousands of permissions and roles has size-limited pages", 
   expect(roles.mostRead).toBeLessThan(RESPONSE_BYTES_MAX + 100_000);
 });
 
-test("identity list and search with large meta have size-limited pages", async () => {
+test("list and search of identities with large meta have size-limited pages", async () => {
   const made: string[] = [];
   for (let i = 0; i < 12; i++) {
     const meta = i % 3 === 0 ? {} : metaOf(1);
@@ -147,7 +147,7 @@ test("identity list and search with large meta have size-limited pages", async (
   }
 });
 
-test("root key list with 1,000 long permissions has size-limited pages", async () => {
+test("list of root keys with 1,000 long permissions has size-limited pages", async () => {
   const made: string[] = [];
   for (let i = 0; i < 40; i++) {
     const permissions = Array.from({ length: 1000 }, (_, at) => `api.${"a".repeat(240)}${at}.read_key`);

@@ -37,7 +37,7 @@ describe("the database", () => {
   });
 });
 
-test("managed kind table has one entry per kind", () => {
+test("table of managed kinds has one entry per kind", () => {
   expect(Object.keys(MANAGED).sort()).toEqual([...MANAGED_KINDS].sort());
   for (const [kind, resource] of Object.entries(MANAGED)) expect(resource.kind).toBe(kind);
   for (const field of ["noun", "index"] as const) {

@@ -133,7 +133,7 @@ test("managed tests cover every kind with a procedure that respects the manager 
 describe.each(CASES)("$title", (one) => {
   const { kind, create, idField, change, remove, createIsChange } = one;
 
-  test("object that is created with the manager header is managed, and otherwise unmanaged", async () => {
+  test("created object is managed if the call has the manager header, otherwise unmanaged", async () => {
     const manager = aManager();
     expect(await managerOf(kind, (await make(one, manager)).id)).toBe(manager);
     expect(await managerOf(kind, (await make(one)).id)).toBeUndefined();
@@ -254,7 +254,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (remove !== undefined)
-    test("manager may create another object after deleting its first", async () => {
+    test("manager can create another object after deleting its first", async () => {
       const manager = aManager();
       const made = await make(one, manager);
       await send((remove as NonNullable<typeof remove>)(made), as(manager));
@@ -304,7 +304,7 @@ describe.each(CASES)("$title", (one) => {
       expect(await managerOf(kind, id)).toBeUndefined();
     });
 
-  test("managed.getObject checks for 404 before 403, and responds alike for missing and foreign objects", async () => {
+  test("managed.getObject checks for 404 before 403, and responds the same for missing objects and those of other workspaces", async () => {
     const { id } = await make(one, aManager());
     const other = await api.makeWorkspace();
     const ask = async (asked: string, rootKey: string) => {
@@ -323,7 +323,7 @@ describe.each(CASES)("$title", (one) => {
 describe("a namespace with an existing name", () => {
   const createNamespace = (name: string, options?: object) => api.call("ratelimit.createNamespace", { name }, options);
 
-  test("managed createNamespace adopts an unmanaged namespace of the same name", async () => {
+  test("createNamespace by a manager adopts an unmanaged namespace with the same name", async () => {
     const name = unique();
     const { namespaceId } = (await createNamespace(name)).body.data;
     const manager = aManager();
@@ -334,7 +334,7 @@ describe("a namespace with an existing name", () => {
     expect(await managerOf("namespace", namespaceId)).toBe(manager);
   });
 
-  test("managed createNamespace rejects a namespace of another manager", async () => {
+  test("createNamespace by a manager is rejected if another manager has the namespace", async () => {
     const name = unique();
     const manager = aManager();
     await createNamespace(name, as(manager));

@@ -171,7 +171,7 @@ describe("rejected callbacks", () => {
     expect(cookieOf(await comeBack(back, mine.cookie))).toBeDefined();
   });
 
-  test("OIDC callback works once, even with 20 concurrent calls", async () => {
+  test("OIDC callback works only once, even with 20 concurrent calls", async () => {
     const { url, cookie } = await begin();
     const back = await idp.follow(url);
     const replies = await Promise.all(Array.from({ length: 20 }, () => comeBack(back, cookie)));
@@ -234,7 +234,7 @@ describe("rejected callbacks", () => {
     },
   );
 
-  test("OIDC callback after user denial is rejected without the provider's text", async () => {
+  test("OIDC callback after the user declined is rejected with an error that omits the provider's text", async () => {
     idp.person = "refuses";
     refusedWith(await signIn(), "denied");
     expect(t.logs.join("\n")).not.toContain("<script>");
@@ -629,7 +629,7 @@ describe("the groups of a user", () => {
     expect(await events(other.id)).toEqual([]);
   });
 
-  test("OIDC groups change with the next sign-in", async () => {
+  test("changed OIDC groups of a user apply from the next sign-in", async () => {
     rolesFile = `groups: {platform: {"*": admin}, none: {}}`;
     const before = await signIn();
     idp.person = { sub: "ada", claims: { name: "Ada Lovelace", groups: ["none"] } };
@@ -683,7 +683,7 @@ test("OIDC sign-in ends the previous session of the browser", async () => {
   expect(kindOf(await call(before, "workspaces.getWorkspace"))).toBe("session_ended");
 });
 
-test("signing out everywhere ends OIDC sessions but no link sessions", async () => {
+test("signing out everywhere ends a user's OIDC sessions but no sessions opened by links", async () => {
   idp.person = { sub: "same", claims: { name: "same", groups: ["platform"] } };
   const [one, other] = [await signIn(), await signIn()];
   const { browserWith, followLink, makeLink } = await import("./people.ts");

@@ -20,7 +20,7 @@ export const gapFinder =
     findGaps(schemas, schema, place);
 
 /**
- * Returns the fields without a description and the scalars without an example below a schema. Referenced schemas are checked separately.
+ * Returns the fields of a schema that lack a description, and its scalars that lack an example. Referenced schemas are checked separately.
  */
 function findGaps(
   schemas: Schemas,
@@ -32,7 +32,7 @@ function findGaps(
   const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
   if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
   if (target !== schema) return gaps;
-  // An example of a list or an object covers its members too.
+  // If a list or an object has an example, its members need none.
   const parts = { shown: shown || schema.examples !== undefined };
   if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
   for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {

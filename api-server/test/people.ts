@@ -5,7 +5,7 @@ import type { Reply, TestApp } from "./app.ts";
 
 /* Dashboard users of an API under test: sign-in and browser requests. */
 
-/** Local origin, for which browsers keep secure cookies without TLS. */
+/** Local origin, for which browsers accept secure cookies without TLS. */
 export const ORIGIN = "http://127.0.0.1:8080";
 
 /** Headers that a browser sends with a call from the dashboard page. */
@@ -82,7 +82,7 @@ export function browserWith(t: TestApp, token: string): PersonAtPage {
   };
 }
 
-/** Signs a user in by a link. */
+/** Signs a user in with a link. */
 export async function signIn(t: TestApp, options: LinkOptions = {}): Promise<PersonAtPage> {
   const reply = await followLink(t, await makeLink(t, options));
   const token = cookieOf(reply);

@@ -9,29 +9,29 @@ import { grantsOfPerson } from "../../core/permissions/person-roles.ts";
 export interface Expected {
   /** Permissions that every call requires. */
   readonly needs: readonly string[];
-  /** Permissions that the call grants to someone else, so that the caller must hold them too. */
+  /** Permissions that the call grants to someone else, which the caller must therefore hold as well. */
   readonly grants?: readonly string[];
-  /** Additional permissions by circumstance; `sample-calls.ts` defines the circumstances. */
+  /** Additional permissions, by circumstance. The circumstances are those of `sample-calls.ts`. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Body fields that are looked up before the permission check. For an unknown object in such a field, even a root key without permissions
-   * gets 404. All other fields report 403 first.
+   * Body fields that are looked up before the permission check. If such a field names an unknown object, even a root key without
+   * permissions gets 404. For all other fields, it gets 403.
    */
   readonly lookedUpFirst?: readonly string[];
   /**
-   * Whether the error names no id, because the call is rejected before its API is known. A root key that has the permission only for
-   * another API gets the error that the key was not found.
+   * Whether the 403 error names no id, because the call is rejected before the key's API is known. A root key that has the permission only
+   * for another API gets the error for a key that was not found.
    */
   readonly hidesIds?: true;
-  /** Whether a permission for any other object suffices for the call, which then returns an empty result. */
+  /** Whether the permission for any other object suffices. The call then returns an empty result. */
   readonly narrows?: true;
-  /** Whether the error for a root key without the permission for any object comes before any read and contains no id. */
+  /** Whether a root key that has the permission for no object at all is rejected before any read, with an error that names no id. */
   readonly strangersLearnNoId?: true;
-  /** Alternative permissions, by the permission of `also` that each can replace. */
+  /** Alternative permissions, by the permission in `also` that each can replace. */
   readonly orElse?: Readonly<Record<string, string>>;
-  /** Permissions of `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
+  /** Permissions in `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
-  /** Permissions to create an object. If the root key lacks one, v1 returns 404 for the object, because the call does not create it. */
+  /** Permissions to create an object whose absence v1 reports as 404, as if the object were not found. */
   readonly refusedAsNotFound?: readonly string[];
 }
 
@@ -40,7 +40,7 @@ const api = (action: string) => `api.<apiId>.${action}`;
 const workspace = (action: string) => `workspace.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
-/** Expected permissions by v2 procedure path. `permissions-expected-v1.ts` has those of v1. */
+/** Expected permissions by v2 procedure path. For v1, see `permissions-expected-v1.ts`. */
 export const EXPECTED: Readonly<Record<string, Expected>> = {
   "apis.createApi": { needs: ["api.*.create_api"] },
   "apis.getApi": { needs: [api("read_api")] },

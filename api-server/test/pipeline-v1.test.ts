@@ -120,7 +120,7 @@ describe("a body", () => {
     expect(await messageOf({ name: "payments" }, { "content-type": "text/plain" })).toBe("name: is required");
   });
 
-  test("v1 body may have unknown fields", async () => {
+  test("v1 body can have unknown fields", async () => {
     expect((await t.call("v1/apis.createApi", { name: "payments", color: "red" })).status).toBe(200);
   });
 });
@@ -129,7 +129,7 @@ describe("a query", () => {
   const get = (query: string) =>
     t.app.inject({ url: `/v1/apis.getApi${query}`, headers: { authorization: `Bearer ${t.workspace.rootKey}` } });
 
-  test("v1 query string may have unknown parameters", async () => {
+  test("v1 query string can have unknown parameters", async () => {
     expect((await get(`?apiId=${apiId}&color=red&color=blue`)).statusCode).toBe(200);
   });
 

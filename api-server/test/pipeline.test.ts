@@ -196,7 +196,7 @@ describe("body validation errors", () => {
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Encoding");
   });
 
-  test("missing header is reported before an unsupported content type", async () => {
+  test("missing Authorization header is reported before an unsupported content type", async () => {
     const reply = await t.call("apis.createApi", {}, { rootKey: null, headers: { "content-type": "not a type" } });
     expect(reply.status).toBe(401);
   });

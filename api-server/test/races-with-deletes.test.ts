@@ -130,7 +130,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
     expect((await t.call(path, bodyOf(await aWorld()))).status).toBe(200);
   });
 
-  test("change started during a concurrent deletion causes no internal error", async () => {
+  test("change that starts during a concurrent deletion causes no internal error", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       const world = await aWorld();

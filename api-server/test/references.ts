@@ -2,8 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import type { KeyResource, Resources } from "./resources.ts";
 
 /*
- * Finds the request fields that name objects of the workspace by their field names in the OpenAPI document. A string field with an unlisted
- * name is an error, so that no procedure can be forgotten.
+ * Finds the request fields that name objects of the workspace, by the fields' names in the OpenAPI document. A string field whose name is
+ * not listed is an error, so no procedure can be forgotten.
  */
 
 /** Ids and names of one object of every kind, in one workspace. */
@@ -71,7 +71,7 @@ const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
   policy: ({ policy }) => policy.policyId,
 };
 
-/** Functions that return the values of a field, by field name. */
+/** Functions that return the possible values of a field, by field name. */
 const REFERENCES: Readonly<Record<string, Names>> = {
   apiId: ({ key }) => [key.apiId],
   keyId: ({ key }) => [key.keyId],
@@ -93,7 +93,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   namespaceId: ({ override }) => [override.namespaceId],
   namespaceName: ({ override }) => [override.namespace],
   policyId: ({ policy }) => [policy.policyId],
-  // Naming another workspace requires access to the installation, which includes every workspace.
+  // Only callers with access to the installation can name another workspace, and they have access to every workspace.
   workspaceId: () => [],
   rootKeyId: ({ rootKey }) => [rootKey.rootKeyId],
   migrationId: ({ migrationId }) => [migrationId],
@@ -125,7 +125,7 @@ const KIND_OF_MANIFEST: Readonly<Record<string, string>> = {
   ApiKey: "key",
 };
 
-/** Functions that return the values of a list of strings, by field name. */
+/** Functions that return the possible values of a list of strings, by field name. */
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   ids: (each, body) => REFERENCES.id?.(each, body) ?? [],
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
@@ -140,13 +140,13 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["tag", "groupBy"],
   // Settings of an API.
   ...["defaultPrefix", "ipAllowList"],
-  // Usage is counted separately in each workspace, so its label names no object.
+  // A label for counting usage, which is separate in each workspace, so it names no object.
   "keySpaceId",
   // First part of a policy name.
   "cluster",
   // SQL, which has separate tests.
   "query",
-  // Managers that are compared with those of the objects to which a manifest refers.
+  // Managers that are only compared with those of the objects to which a manifest refers.
   "mayReferTo",
   // Permission query, evaluated against the permissions of the key.
   "permissions",
@@ -157,9 +157,9 @@ const PLAIN: ReadonlySet<string> = new Set([
   // Filters of the audit log, which is separate per workspace.
   ...["method", "path", "host", "headers", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
-  // The filter applies to the root keys of one workspace.
+  // Filter that applies only to the root keys of one workspace.
   "v1UsedSince",
-  // The permissions that the caller expects the role to have, which are only compared.
+  // Permissions that the caller expects the role to have. They are only compared.
   "expected",
   // Fields of a compiled policy, which name no object.
   ...["exact", "template", "hosts", "by", "scheme", "trustedProxies"],
@@ -247,7 +247,7 @@ interface Where {
 const isText = ({ type, enum: values, const: value }: Schema): boolean =>
   [type].flat().includes("string") && values === undefined && value === undefined;
 
-/** Functions that return the values of a field, by full field path, where the field name alone is ambiguous. */
+/** Functions that return the possible values of a field, by full field path, for fields whose name alone is ambiguous. */
 const BY_PLACE: Readonly<Record<string, Names>> = {
   "permissions[].id": ({ permission }) => [permission.permissionId],
   "permissions[].slug": ({ permission }) => [permission.slug],
@@ -259,9 +259,9 @@ const BY_PLACE: Readonly<Record<string, Names>> = {
 /** String fields that name no object, by field path, or by procedure and field path. */
 const PLAIN_PLACES: ReadonlySet<string> = new Set([
   "resources[].id",
-  // A header of a request that is explained.
+  // A header of the request to be explained.
   ...["headers[].name", "headers[].value"],
-  // Root key permissions, whose ids are not looked up.
+  // Permissions of a root key. Ids in them are not looked up.
   "admin.createRootKey permissions",
   "admin.updateRootKey permissions",
 ]);
@@ -278,7 +278,7 @@ function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where,
   );
 }
 
-/** Splits a field path into the steps to its containing object and the last step. */
+/** Splits a field path into the last step and the steps before it, which lead to the containing object. */
 function stepsOf(field: string): { steps: readonly string[]; last: string } {
   const steps = field.split(/\.|(?=\[\])/).map((step) => (step === "[]" ? "0" : step));
   return { steps: steps.slice(0, -1), last: steps.at(-1) ?? "" };
@@ -294,8 +294,8 @@ function holderOf(body: unknown, field: string): Record<string, unknown> | undef
 export const valueIn = (body: unknown, { field }: Reference): unknown => holderOf(body, field)?.[stepsOf(field).last];
 
 /**
- * Returns a copy of the body with another value in the field and in the fields that must equal it. Throws if the body lacks the containing
- * object.
+ * Returns a copy of the body with another value in the field and in all fields that must have the same value. Throws if the body lacks the
+ * containing object.
  */
 export function withValue(body: unknown, reference: Reference, value: string): unknown {
   const { field, isList } = reference;

@@ -55,7 +55,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
     ? { unauthorized: "UNAUTHORIZED", forbidden: "INSUFFICIENT_PERMISSIONS" }
     : { unauthorized: "Unauthorized", forbidden: "Forbidden" };
 
-  test("procedure declares the permissions of the published interface", () => {
+  test("procedure declares exactly the documented permissions", () => {
     if (expected === undefined) {
       throw new Error(
         `${path} is not in api-server/test/permissions-expected${isOfV1(path) ? "-v1" : ""}.ts: say there what it needs`,

@@ -25,7 +25,7 @@ export type ManagedTable =
   | "keys"
   | "policies";
 
-/** Kinds of the manifests that manage the rows of a table; no manifest manages a permission. */
+/** Kinds of the manifests that manage the rows of a table. Permissions are missing, because no manifest manages them. */
 const KIND_OF: Readonly<Record<ManagedTable, string>> = {
   apis: "ApiKeyPolicy",
   roles: "Role",
@@ -54,7 +54,7 @@ export interface Resources {
   manage(table: ManagedTable, id: string): Promise<string>;
   /** Creates a root key with the permission that creating root keys requires. */
   rootKey(): Promise<{ rootKeyId: string; rootKey: string; name: string }>;
-  /** Inserts the session of a person with a role in the workspace alone. Returns its id. */
+  /** Inserts the session of a person who has a role only in this workspace. Returns the session's id. */
   session(): Promise<string>;
   signInLink(): Promise<string>;
   /** Inserts a migration into the database, as the command line does, because no procedure creates one. */
@@ -67,7 +67,7 @@ export const OVERRIDDEN_LIMIT = 5;
 const HOUR_MS = 3_600_000;
 
 export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: string; ask: Ask }): Resources {
-  // Random suffix, so that a name that leaks into a response is recognized, and so that no two names end in the same characters.
+  // Random suffix. With it, a name that leaks into a response is recognized, and no two names end in the same characters.
   const name = (what: string): string => `${what}_${randomBytes(6).toString("hex")}`;
 
   async function api(): Promise<string> {

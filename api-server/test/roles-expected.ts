@@ -1,6 +1,6 @@
 /*
- * Lowest dashboard role that may call each v2 procedure, as documented for users. A circumstance of `sample-calls.ts` that requires a
- * higher role has its own row.
+ * Lowest dashboard role that is allowed to call each v2 procedure, as documented for users. If a circumstance of `sample-calls.ts` requires
+ * a higher role, it has its own row.
  */
 
 /** `installation` stands for an admin of all workspaces. */

@@ -3,7 +3,7 @@ import { A_LIMIT, type MakeCall, nothing, ofApi, ofEncryptingApi, ofKey, type Sa
 
 /* Successful calls of every v1 procedure, in the form of `sample-calls.ts`. For a GET procedure the body is sent as a query string. */
 
-/** v1 names an identity or a namespace by one of two alternative fields. */
+/** v1 calls name an identity or a namespace in either of two fields. */
 const ofIdentity = (rest: object = {}) => ({
   always: async (resources: Resources) => {
     const { identityId } = await resources.identity();

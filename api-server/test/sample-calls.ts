@@ -2,13 +2,13 @@ import { createHash, randomBytes, randomInt } from "node:crypto";
 import { policyBody, type Resources } from "./resources.ts";
 
 /*
- * Calls of every procedure that succeed with every permission: the ordinary call, `always`, and one for each circumstance that requires
- * more permissions. Each call creates its own objects, so that calls are independent.
+ * For every procedure, calls that succeed if the root key has every permission: the ordinary call, `always`, and one for each circumstance
+ * that requires more permissions. Each call creates its own objects, so calls are independent.
  */
 
 export interface SampleCall {
   readonly body: unknown;
-  /** Ids that may replace the `*` of a permission in this call. */
+  /** Ids that can replace the `*` in a permission for this call. */
   readonly apiId?: string;
   readonly namespaceId?: string;
   readonly identityId?: string;
@@ -61,7 +61,7 @@ export const ofIdentity =
 const ofRole: MakeCall = async (resources) => ({ body: { role: (await resources.role()).name } });
 const ofPermission: MakeCall = async (resources) => ({ body: { permission: (await resources.permission()).slug } });
 
-/** Permission that created root keys get. The caller holds it because creating a root key requires it. */
+/** Permission that created root keys get. The caller certainly holds it, because creating a root key requires it. */
 const A_GRANT = "workspace.*.create_root_key";
 
 const ofRootKey =
@@ -93,7 +93,7 @@ const newSlugs = (resources: Resources) => ({ permissions: [resources.name("new.
 /** Sample calls by procedure path and circumstance. `permissions-expected.ts` uses the same circumstances. */
 export type SampleCalls = Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>>;
 
-/** Sample calls of v2. `sample-calls-v1.ts` has those of v1; `sampleCallsOf` in `every-procedure.ts` finds both. */
+/** Sample calls of v2. Those of v1 are in `sample-calls-v1.ts`; `sampleCallsOf` in `every-procedure.ts` finds both. */
 export const SAMPLE_CALLS: SampleCalls = {
   "apis.createApi": { always: async (resources) => ({ body: { name: resources.name("api") } }) },
   "apis.getApi": { always: ofApi() },
@@ -165,7 +165,8 @@ export const SAMPLE_CALLS: SampleCalls = {
 
   "identities.createIdentity": { always: async (resources) => ({ body: { externalId: resources.name("user") } }) },
   "identities.getIdentity": { always: ofIdentity() },
-  // The call requires permission to read every identity of the workspace. A test with its own workspace has only this identity.
+  // The call requires permission to read every identity of the workspace. This permission suffices, because the test's workspace has only
+  // one identity.
   "identities.listIdentities": {
     always: async (resources) => ({ body: {}, identityId: (await resources.identity()).identityId }),
   },

@@ -63,7 +63,7 @@ const resources = (): Resources =>
     },
   });
 
-test("log check calls every procedure, including calls that fail", async () => {
+test("log check covers every procedure, including calls that fail", async () => {
   for (const { path } of everyProcedure) {
     for (const makeCall of Object.values(sampleCallsOf(path))) {
       const { body } = await makeCall(resources());
@@ -78,7 +78,7 @@ test("log check calls every procedure, including calls that fail", async () => {
   }
 }, 300_000);
 
-test("log check signs users in and out, including attempts that fail", async () => {
+test("log check covers sign-ins and sign-outs, including attempts that fail", async () => {
   const link = keep(await makeLink(t));
   const reply = seen(await followLink(t, link));
   const token = keep(cookieOf(reply) ?? "");

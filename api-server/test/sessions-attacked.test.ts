@@ -98,7 +98,7 @@ describe("Postgres is unavailable", () => {
 });
 
 describe("a link", () => {
-  test("sign-in link of a disabled workspace signs in without access", async () => {
+  test("sign-in link of a disabled workspace signs the user in, but without access", async () => {
     const { id } = await t.makeWorkspace();
     const link = await makeLink(t, { workspaceId: id });
     await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);

@@ -43,7 +43,7 @@ describe("a link", () => {
     for (const secret of [token, link]) expect(JSON.stringify(rows)).not.toContain(secret);
   });
 
-  test("sign-in link works once", async () => {
+  test("sign-in link works only once", async () => {
     const link = await makeLink(t);
     expect((await followLink(t, link)).status).toBe(200);
     const again = await followLink(t, link);
@@ -144,7 +144,7 @@ describe("signing in", () => {
 });
 
 describe("a call with a session", () => {
-  test("session call has the permissions of its role and is audited by user", async () => {
+  test("session call has the permissions of its user's role, and the audit log names the user", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { name: "Ada", workspaceId: id, role: "operator" });
     const made = await person.call("apis.createApi", { name: "shop" });
@@ -250,7 +250,7 @@ describe("a call with a session", () => {
     expect(kindOf(await send(named.slice(1)))).toBe("unauthorized");
   });
 
-  test("session cookie is not accepted by v1", async () => {
+  test("v1 does not accept session cookies", async () => {
     const person = await signIn(t);
     const { apiId } = await t.data("apis.createApi", { name: "old" });
     const cookie = `__Host-postern=${person.token}`;
@@ -258,7 +258,7 @@ describe("a call with a session", () => {
     expect([reply.statusCode, reply.json().error.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 
-  test("session call may have a large body, but a call with an invalid session cookie may not", async () => {
+  test("large body is accepted with a valid session cookie but not with an invalid one", async () => {
     const person = await signIn(t);
     const large = { name: "x".repeat(300_000) };
     expect((await person.call("apis.createApi", large)).status).toBe(400);
@@ -342,7 +342,7 @@ describe("a session ends", () => {
     expect((await person.signOut()).status).toBe(200);
   });
 
-  test("signing out everywhere ends all sessions of that user only", async () => {
+  test("signing out everywhere ends all sessions of that user and of no other", async () => {
     const [here, there, someone] = [
       await signIn(t, { name: "Everywhere" }),
       await signIn(t, { name: "Everywhere" }),
@@ -535,7 +535,7 @@ describe("cross-site requests", () => {
     expect(reply.headers["access-control-allow-origin"]).toBeUndefined();
   });
 
-  test("configured public URL is the only origin for any Host header", async () => {
+  test("configured public URL is the only accepted origin, whatever the Host header", async () => {
     const behind = await buildTestApp({ signIn: { url: "https://postern.example.com" } });
     const headers = { ...OWN_PAGE, origin: "https://postern.example.com" };
     for (const host of ["postern.example.com", "postern-api-server.postern.svc:8080", "127.0.0.1:8080", "weird host"]) {
@@ -555,7 +555,7 @@ describe("cross-site requests", () => {
 });
 
 describe("sign-in throttling", () => {
-  test("address may fail ten sign-in attempts per minute without affecting others", async () => {
+  test("address can fail ten sign-in attempts per minute, and its limit does not affect others", async () => {
     let nowMs = 0;
     const bounds = { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => nowMs };
     const bounded = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds } });
@@ -572,7 +572,7 @@ describe("sign-in throttling", () => {
     await bounded.close();
   });
 
-  test("failed sign-in attempts are limited in total and logged once", async () => {
+  test("failed sign-in attempts are limited across all addresses, and logged once", async () => {
     const bounds = { windowMs: 60_000, address: 60, all: 20, failed: 5, nowMs: () => 0 };
     const bounded = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds } });
     await bounded.deps.db.query("update workspaces set name = 'default' where id = $1", [bounded.workspace.id]);

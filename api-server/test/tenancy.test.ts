@@ -250,7 +250,7 @@ test("every tenancy exception names an existing procedure and field", () => {
   expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
 
-test("text field that no tenancy test lists fails the tests with instructions", () => {
+test("string field that no tenancy test lists makes the tests fail with instructions", () => {
   const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
   const post = { requestBody: { content: { "application/json": { schema } } } };
   const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
@@ -318,7 +318,7 @@ test("externalIds, slugs and names that another workspace uses can be used again
   expect((await call("ratelimit.createNamespace", { name: theirs.override.namespace })).status).toBe(200);
 });
 
-test("overrides and counters of an equally named foreign namespace do not apply", async () => {
+test("overrides and counters of another workspace's namespace with the same name do not apply", async () => {
   const { call } = await newForeignWorkspace();
   const { namespace, namespaceId, identifier } = theirs.override;
   const body = { namespace, identifier, limit: 1, duration: HOUR_MS };
@@ -364,7 +364,7 @@ test("key string of another workspace is neither a key nor a root key", async ()
   expect(migrated.body.data).toEqual({ migrated: [], failed: [hash] });
 });
 
-test("listing by an externalId of another workspace returns only keys of the caller's workspace", async () => {
+test("listing by an externalId that exists in another workspace returns only keys of the caller's workspace", async () => {
   const { own, call } = await newForeignWorkspace();
   const { externalId } = theirs.identity;
   const apiId = await own.api();

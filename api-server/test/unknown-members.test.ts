@@ -127,7 +127,7 @@ const cases = Object.entries(document.paths).flatMap(([url, { post }]) => {
   }));
 });
 
-test("unknown member tests cover every procedure and nested object", () => {
+test("tests of unknown members cover every procedure and every nested object", () => {
   const names = cases.map(({ name }) => name);
   expect(new Set(cases.map(({ procedure }) => procedure))).toEqual(new Set(procedures.map(({ path }) => path)));
   expect(names).toContain("keys.verifyKey ratelimits[]");
