@@ -8,7 +8,7 @@ import { LegacyRatelimitOut, toLegacyRatelimit } from "./keys/legacy-limit.ts";
 import { ApiId, KeyId, Meta, NameOut, unixMs, WorkspaceId } from "./schemas.ts";
 
 /*
- * A key as `keys.getKey` and `apis.listKeys` show it (api-v1.md section 5).
+ * A key as `keys.getKey` and `apis.listKeys` return it (api-v1.md section 5).
  */
 
 const text = (description: string, example: string) =>
@@ -39,7 +39,7 @@ export const KeyObject = z.object({
   permissions: z
     .array(text("Slug of a permission.", "documents.read"))
     .optional()
-    .describe("Slugs of all permissions of the key, direct or through roles."),
+    .describe("Slugs of all permissions that the key holds, directly or through roles."),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
   plaintext: text("The secret of a recoverable key, if the request asks for it.", "prod_5Kd3NBUAdUnhyzen").optional(),
   identity: z
@@ -50,11 +50,11 @@ export const KeyObject = z.object({
     })
     .optional()
     .describe("Identity that owns the key."),
-  environment: text("Environment that was given when the key was created; only in lists.", "production").optional(),
+  environment: text("Environment that was given when the key was created. Only lists contain it.", "production").optional(),
 });
 export type KeyObject = z.input<typeof KeyObject>;
 
-/** Returns keys in the given order; with a vault, including the secrets of recoverable keys. Only lists contain `environment`. */
+/** Returns keys in the given order. If a vault is given, includes the secrets of recoverable keys. Only lists contain `environment`. */
 export async function describeKeys(
   deps: Deps,
   workspaceId: string,

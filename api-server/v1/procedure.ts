@@ -4,20 +4,20 @@ import type { RequiredPermissions } from "../domain/permissions/required-permiss
 import type { Call, DataJson, OpenCall } from "../procedure.ts";
 
 /*
- * Procedure type of v1. As in v2, a file has the schemas of a procedure, its handler, and the permissions that the root key needs; the
- * handler can require no others. Handlers of v1 only translate requests and responses; the rules for keys, APIs and limits are in domain/.
- * The order of steps, the error body, the headers and the v1 switch are in plugins/.
+ * Type of v1's procedures. As in v2, the file of a procedure contains its schemas, its handler, and the permissions that the root key
+ * needs; the handler cannot require others. v1's handlers only translate requests and responses: the rules for keys, APIs and limits are in
+ * domain/. The order of steps, the error body, the headers and the switch that disables v1 are in plugins/.
  */
 
 interface Documented {
   /**
-   * Name of the procedure: `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path has slashes, and parameters that become
-   * members of the input.
+   * Name of the procedure: `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path contains slashes, and may contain parameters,
+   * which become members of the input.
    */
   readonly path: string;
-  /** HTTP method: a GET takes its input from the query string, a POST from the body. */
+  /** HTTP method. The input is the query string of a GET or the body of a POST. */
   readonly method: "GET" | "POST";
-  /** Path of the v2 procedure that replaces this one, such as `keys.createKey`; every response names it. */
+  /** Path of the v2 procedure that replaces this one, such as `keys.createKey`. Every response names it. */
   readonly successor: string;
   /** Effect, with the same meaning as in `Procedure` of procedure.ts. */
   readonly effect: "read" | "change";
@@ -32,17 +32,20 @@ interface Documented {
 }
 
 interface Shaped<Input extends z.ZodType, Answer extends z.ZodType> extends Documented {
-  /** Schema of the input; unknown members are ignored. For a GET: an object of strings, numbers, booleans, and lists of these. */
+  /** Schema of the input. Unknown members are ignored. For a GET, it must be an object of strings, numbers, booleans and lists of these. */
   readonly input: Input;
-  /** Validates rules between fields that need no data. It runs before the root key is verified. Throws PublicError 400 (`invalidField`). */
+  /**
+   * Validates rules that relate several fields and can be checked without reading data. Runs before the root key is verified. Throws
+   * PublicError 400 (`invalidField`).
+   */
   readonly check?: (input: z.output<Input>) => void;
   /** Schema of the complete response body, because v1 has no envelope. */
   readonly response: Answer;
-  /** Schemas of bodies with another status, which handlers return as `OtherResponse`. */
+  /** Schemas of response bodies with other statuses. Handlers return such a body as an `OtherResponse`. */
   readonly otherResponses?: Readonly<Record<number, z.ZodType>>;
 }
 
-/** A handler's response with a status other than that of its procedure. */
+/** A handler's response whose status differs from the procedure's `status`. */
 export class OtherResponse {
   readonly status: number;
   readonly body: unknown;
@@ -61,11 +64,11 @@ export interface V1Procedure<
   Permissions extends RequiredPermissions = RequiredPermissions,
 > extends Shaped<Input, Answer> {
   readonly permissions: Permissions;
-  /** Handles a call. It may return a value instead of a promise if it does not have to wait. */
+  /** Handles a call. Can return a value instead of a promise if there is nothing to wait for. */
   readonly handle: (call: Call<z.output<Input>, Permissions>) => Answered<Answer>;
 }
 
-/** A procedure that needs no root key (api-v1.md section 3). Its body limit is smaller, because anyone may send a request. */
+/** A procedure that is called without a root key (api-v1.md section 3). Its body limit is smaller, because anyone can send a request. */
 export interface OpenV1Procedure<Input extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType>
   extends Shaped<Input, Answer> {
   readonly permissions: "none";

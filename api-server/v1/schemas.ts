@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 /*
- * Field types that procedures of v1 share (api-v1.md section 5). Their objects are not strict: unknown members are ignored.
+ * Field types that v1's procedures share (api-v1.md section 5). Objects are not strict: unknown members are ignored.
  */
 
 export const ApiId = z
@@ -68,7 +68,7 @@ export const Total = z
   .describe("Total number of items on all pages.")
   .meta({ examples: [250] });
 
-/** Maximum length of lists in a query. A query is at most 16 KiB long, so no list in it is longer. */
+/** Maximum length of lists in a query string. It rejects no list, because a query string of at most 16 KiB cannot contain a longer one. */
 export const LIST_MAX = 1_000;
 
 /** Maximum time of a JavaScript Date, Unix ms. */

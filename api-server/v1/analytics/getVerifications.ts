@@ -34,19 +34,19 @@ const Query = z.object({
     .min(1)
     .max(255)
     .optional()
-    .describe("Only verifications of keys of this identity.")
+    .describe("Counts only verifications of this identity's keys.")
     .meta({ examples: ["user_123"] }),
   keyId: z
     .array(z.string().max(25_600))
     .max(LIST_MAX)
     .optional()
-    .describe("Only verifications of these keys, repeated or separated by commas. Their counts are summed.")
+    .describe("Counts only verifications of these keys, and sums their counts. Repeat the parameter, or separate ids with commas.")
     .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
   tag: z
     .array(z.string().max(512))
     .max(LIST_MAX)
     .optional()
-    .describe("Only verifications that carry all of these tags.")
+    .describe("Counts only verifications that have all of these tags.")
     .meta({ examples: [["path=/orders"]] }),
   start: Instant.nullish().describe(
     "Start of the period, Unix ms, rounded to the hour. Default: 24 hours before `end`.",
@@ -67,7 +67,7 @@ const Query = z.object({
     .describe("Maximum number of datapoints.")
     .meta({ examples: [100] }),
   orderBy: z.enum(ORDER_BY).optional().describe("Sort order of the datapoints."),
-  order: z.enum(["asc", "desc"]).default("asc").describe("The direction of `orderBy`."),
+  order: z.enum(["asc", "desc"]).default("asc").describe("Sort direction."),
 });
 type Query = z.output<typeof Query>;
 
@@ -185,7 +185,10 @@ async function identityOf(
   return id;
 }
 
-/** Code that each value of `orderBy` sorts by. No key has the outcome `unauthorized` or `notFound`, so sorting by these has no effect. */
+/**
+ * Code by whose count each value of `orderBy` sorts. Sorting by `unauthorized` or `notFound` has no effect, because no key has these
+ * outcomes.
+ */
 const CODES: Readonly<Record<OrderBy, CountOrder["by"]>> = {
   time: "time",
   valid: "VALID",

@@ -1,7 +1,7 @@
 import type { Slice, Target } from "../../../analytics/counts.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/** Time slices, the coarsest first: if a request names several, the coarsest one applies. */
+/** Time slices, coarsest first. If a request names several, the coarsest one applies. */
 const SLICES: readonly Slice[] = ["month", "day", "hour"];
 const TARGETS: readonly Target[] = ["key", "identity", "tags", "tag"];
 
@@ -13,11 +13,11 @@ export interface Grouping {
   readonly by: readonly Target[];
 }
 
-/** Returns the items of a list, each of which may contain several items separated by commas; empty items are omitted. */
+/** Splits the strings of a list at commas, and returns all non-empty items. */
 export const splitCommas = (texts: readonly string[]): string[] =>
   texts.flatMap((text) => text.split(",")).filter((text) => text !== "");
 
-/** Parses `groupBy`. Throws PublicError 400 for an unknown name, and if `tags` and `tag` are combined. */
+/** Parses `groupBy`. Throws PublicError 400 for an unknown name, or if `tags` and `tag` are combined. */
 export function readGroupBy(texts: readonly string[]): Grouping {
   const names = new Set(splitCommas(texts));
   for (const name of names) {

@@ -19,11 +19,11 @@ const Query = z.object({
   cursor: Cursor.optional(),
   externalId: owner
     .optional()
-    .describe("Only keys of this identity.")
+    .describe("Returns only keys of this identity.")
     .meta({ examples: ["user_123"] }),
   ownerId: owner
     .optional()
-    .describe("Only the keys of this owner; ignored if `externalId` is given.")
+    .describe("Returns only keys of this owner. Ignored if `externalId` is given.")
     .meta({ examples: ["user_123"] }),
   decrypt: z.boolean().default(false).describe("Whether to return the secrets of recoverable keys."),
   revalidateKeysCache: z.boolean().default(false).describe("Has no effect: the list is always read from the database."),
@@ -33,7 +33,7 @@ type Query = z.output<typeof Query>;
 const ResponseBody = z.object({
   keys: z.array(KeyObject).describe("Keys of the page."),
   cursor: Cursor.optional(),
-  total: Total.describe("Number of live keys of the API, of all owners."),
+  total: Total.describe("Number of live keys of the API, regardless of the owner filter."),
 });
 
 const required = {
@@ -71,17 +71,14 @@ async function handle(call: Call<Query, typeof required>): Promise<z.input<typeo
     listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX }),
     countKeysOfApi(deps.db, { workspaceId, apiId }),
   ]);
-  // If the API has no key encryption, secrets are omitted, as for keys that are not recoverable.
+  // If key encryption is disabled for the API, secrets are omitted, as they are for keys that are not recoverable.
   const vault = decrypt && api.key_encryption ? deps.keyVault : undefined;
   const keys = await describeKeys(deps, workspaceId, rows, { vault, inList: true });
   const next = nextCursor(ids, rows, limit);
   return { keys, total, ...(next === undefined ? {} : { cursor: next }) };
 }
 
-/**
- * Returns the ids of the page, and one more id if there is a next page, which starts with that id. Returns `undefined` for an unknown
- * externalId.
- */
+/** Returns the ids of the page and, if there is a next page, its first id. Returns `undefined` for an unknown externalId. */
 async function listIds({ body, deps }: Call<Query, typeof required>, page: KeyPage): Promise<string[] | undefined> {
   const { externalId, ownerId } = body;
   const { workspaceId } = page;

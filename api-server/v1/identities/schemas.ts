@@ -4,7 +4,7 @@ import type { IdentityRow } from "../../db/identities.ts";
 import type { RatelimitRow } from "../../db/ratelimits.ts";
 import { Meta } from "../schemas.ts";
 
-/* Fields that the procedures of identities.* share (api-v1.md section 9). */
+/* Fields that the identities.* procedures share (api-v1.md section 9). */
 
 export const IdentityId = z
   .string()
@@ -33,7 +33,7 @@ export const RatelimitItem = z.object({
     .string()
     .min(1)
     .max(128)
-    .describe("Name of the limit; verifyKey refers to it.")
+    .describe("Name of the limit, by which `verifyKey` calls refer to it.")
     .meta({ examples: ["requests"] }),
   limit: z
     .int()
@@ -70,7 +70,7 @@ export const toIdentityResponse = (row: IdentityRow, ratelimits: readonly Rateli
   ratelimits: ratelimits.map(toRatelimitItem),
 });
 
-/** Throws PublicError 409 if two limits of a request have the same name; v2 returns 400 instead. */
+/** Throws PublicError 409 if two limits of a request have the same name (in v2, this is a 400). */
 export function checkRepeatedNames(ratelimits: readonly { readonly name: string }[]): void {
   const names = ratelimits.map(({ name }) => name);
   const repeated = names.find((name, at) => names.indexOf(name) < at);

@@ -24,7 +24,7 @@ export const Body = z.object({
     .min(16)
     .max(255)
     .optional()
-    .describe("Number of random bytes in the key. Default: the setting of the API.")
+    .describe("Number of random bytes in the key. Default: the API's setting.")
     .meta({ examples: [16] }),
   externalId: ExternalId.optional(),
   ownerId: OwnerId.optional(),
@@ -35,7 +35,7 @@ export const Body = z.object({
   remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
   ratelimit: LegacyRatelimit.optional(),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   recoverable: z
     .boolean()
     .default(false)
@@ -82,7 +82,7 @@ function check({ remaining, refill, ratelimit }: Body): void {
 
 async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { ownerId, externalId, remaining, refill, ratelimit, name, ...rest } = call.body;
-  // Checks the permission before the API is looked up, because the check needs only the id of the API.
+  // Checks the permission before looking up the API, because the check requires only the API's id.
   call.require(required.createKey, rest.apiId);
   if (rest.recoverable) call.require(required.encryptKey, rest.apiId);
   const owner = ownerOfNew({ externalId, ownerId });

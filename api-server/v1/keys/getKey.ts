@@ -41,7 +41,7 @@ async function handle(call: Call<Query, typeof required>): Promise<KeyObject> {
   if (row === undefined) throw keyNotFound(keyId);
   call.require(required.readKey, row.api_id);
   if (decrypt) call.require(required.decryptKey, row.api_id);
-  // If the API has no key encryption, the secret is omitted, as for a key that is not recoverable.
+  // If key encryption is disabled for the API, the secret is omitted, as it is for a key that is not recoverable.
   const vault = decrypt && row.key_encryption ? deps.keyVault : undefined;
   const [key] = await describeKeys(deps, workspaceId, [row], { vault });
   if (key === undefined) throw keyNotFound(keyId);

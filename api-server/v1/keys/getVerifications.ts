@@ -18,11 +18,11 @@ const Query = z.object({
     .min(1)
     .max(255)
     .optional()
-    .describe("All keys of this owner, unless `keyId` is given.")
+    .describe("Counts verifications of all keys of this owner, unless `keyId` is given.")
     .meta({ examples: ["user_123"] }),
   start: Instant.optional().describe("Start of the period, Unix ms, rounded to the hour. Default: 24 hours ago."),
   end: Instant.optional().describe("End of the period, Unix ms, rounded to the hour. Default: now."),
-  granularity: z.enum(["day"]).default("day").describe("Length of the time steps: days in UTC."),
+  granularity: z.enum(["day"]).default("day").describe("Length of the time steps. Only UTC days are supported."),
 });
 type Query = z.output<typeof Query>;
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 
 /*
- * Fields of keys that are written through v1. Their limits are those of v2, because both versions write the same keys.
+ * Fields of keys that v1 can write. Their bounds are those of v2, because both versions write the same keys.
  */
 
 export const Expires = z
@@ -42,5 +42,5 @@ export const Slug = z
 export const Environment = z
   .string()
   .max(256)
-  .describe("Has no effect; `verifyKey`, `whoami` and lists show it.")
+  .describe("Environment of the key. It has no effect, but `verifyKey`, `whoami` and lists return it.")
   .meta({ examples: ["production"] });

@@ -5,7 +5,7 @@ import { invalidField } from "../../domain/refusals/refusals.ts";
 import { unixMs } from "../schemas.ts";
 
 /*
- * `remaining` and `refill` are the credits of v2 in two separate members (api-v1.md section 5).
+ * v1 has the members `remaining` and `refill` for what v2 has in `credits` (api-v1.md section 5).
  */
 
 const Interval = z
@@ -37,14 +37,14 @@ export const LegacyRefill = z
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
 export type LegacyRefill = z.output<typeof LegacyRefill>;
 
-/** Throws PublicError 400 at `field` if the members of a refill contradict each other. */
+/** Throws PublicError 400, with `field` as its location, if the members of a refill contradict each other. */
 export function checkLegacyRefill(refill: LegacyRefill | null | undefined, field = "body.refill"): void {
   if (refill?.interval === "daily" && refill.refillDay !== undefined) {
     throw invalidField(`${field}.refillDay`, "a daily refill must not have a day");
   }
 }
 
-/** Converts a refill to its v2 form. Call it after `checkLegacyRefill`. */
+/** Converts a refill to its v2 form. Must be called after `checkLegacyRefill`. */
 export const toRefill = ({ interval, amount, refillDay = 1 }: LegacyRefill): NonNullable<CreditsState["refill"]> =>
   interval === "daily" ? { interval, amount } : { interval, amount, refillDay };
 

@@ -4,8 +4,8 @@ import { RATELIMITS_MAX, type RequestedRatelimit } from "../../domain/ratelimits
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
 /*
- * The one limit of a key that v1 supports (api-v1.md section 5): in v2 it is the limit named `default`, with autoApply. v1 neither returns
- * nor changes limits with other names.
+ * The single limit that v1 supports for a key (api-v1.md section 5). In v2, it is the limit named `default`, with `autoApply`. v1 neither
+ * returns nor changes limits with other names.
  */
 
 /** Name of the limit in v2. */
@@ -20,7 +20,7 @@ const atLeastOne = (description: string, example: number) =>
     .describe(description)
     .meta({ examples: [example] });
 
-/** Limit in a request. Members without effect are accepted, because all limits have the same kind of window. */
+/** Limit in a request. The members that select a kind of window are accepted but have no effect, because all limits have the same kind. */
 export const LegacyRatelimit = z
   .object({
     type: z
@@ -34,10 +34,10 @@ export const LegacyRatelimit = z
     refillInterval: atLeastOne("The duration, when that is left out.", 60_000).optional(),
     duration: atLeastOne("Length of the window, ms; at least 1000.", 60_000).optional(),
   })
-  .describe("Rate limit that each verification counts against.");
+  .describe("Rate limit against which each verification counts.");
 export type LegacyRatelimit = z.output<typeof LegacyRatelimit>;
 
-/** Throws PublicError 400 at `field` if the window has no length, or is too short. */
+/** Throws PublicError 400, with `field` as its location, if the window has no length or is too short. */
 export function checkLegacyRatelimit(
   ratelimit: Pick<LegacyRatelimit, "duration" | "refillInterval"> | null | undefined,
   field = "body.ratelimit",
@@ -51,7 +51,7 @@ export function checkLegacyRatelimit(
   throw invalidField(`${field}.${name}`, `expected at least ${DURATION_MS_MIN} ms, got ${durationMs}`);
 }
 
-/** Returns the limit as it is stored. Call it after `checkLegacyRatelimit`. */
+/** Returns the limit in its stored form. Must be called after `checkLegacyRatelimit`. */
 export const toRatelimit = ({
   limit,
   duration,
@@ -87,7 +87,7 @@ export const LegacyRatelimitOut = z.object({
   refillInterval: atLeastOne("As `duration`.", 60_000),
 });
 
-/** Returns the limit that v1 shows; `undefined` if the key has no limit of that name. */
+/** Returns the limit that v1 returns; `undefined` if the key has no limit with that name. */
 export function toLegacyRatelimit(rows: readonly RatelimitRow[]): z.input<typeof LegacyRatelimitOut> | undefined {
   const row = rows.find(({ name }) => name === LEGACY_LIMIT);
   if (row === undefined) return undefined;

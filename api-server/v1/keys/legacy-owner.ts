@@ -1,14 +1,14 @@
 import * as z from "zod";
 
 /*
- * Owner of a key, which has two names in v1 (api-v1.md section 5): `externalId`, and the deprecated `ownerId`, which applies if
+ * Owner of a key. v1 has two names for it (api-v1.md section 5): `externalId` and the deprecated `ownerId`, which applies only if
  * `externalId` is omitted.
  */
 
 export const ExternalId = z
   .string()
   .max(255)
-  .describe("The owner's external id in your system; creates the identity if it does not exist.")
+  .describe("The owner's external id in your system. If no identity has it, one is created.")
   .meta({ examples: ["user_123"] });
 
 export const OwnerId = ExternalId.describe("Deprecated. Use `externalId`, which takes precedence.").meta({
@@ -20,7 +20,10 @@ interface Owned {
   readonly ownerId?: string | null | undefined;
 }
 
-/** Returns the owner that a change requests; `null` for none, `undefined` for no change. The empty string means no owner. */
+/**
+ * Returns the owner that a change requests: `null` to remove the owner, `undefined` to leave it unchanged. The empty string counts as
+ * `null`.
+ */
 export function ownerOf({ externalId, ownerId }: Owned): string | null | undefined {
   const owner = externalId === undefined ? ownerId : externalId;
   return owner === "" ? null : owner;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { NamedLink } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/* Schemas for the permissions and roles that the procedures of keys name (api-v1.md section 6). */
+/* Schemas for the permissions and roles that keys.* procedures name (api-v1.md section 6). */
 
 const PERMISSIONS_MAX = 1000;
 const ROLES_MAX = 100;
@@ -27,7 +27,7 @@ const text = (description: string, example: string) =>
     .describe(description)
     .meta({ examples: [example] });
 
-const create = z.boolean().default(false).describe("Whether to create the permission if none has this name.");
+const create = z.boolean().default(false).describe("Whether to create the permission if it does not exist.");
 
 const permissionId = id("permission", "perm_4jKm6Np8Qr1St3Uv");
 const slugAsName = text("Slug of the permission; case-insensitive.", "documents.read");

@@ -52,7 +52,7 @@ interface Sort<Row extends { readonly id: string; readonly name: string }> {
 const PERMISSIONS = { field: "permissions", links: permissionLinks, check: checkPermissionItems } as const;
 const ROLES = { field: "roles", links: roleLinks, check: checkRoleItems } as const;
 
-/** Properties that distinguish the procedures that link permissions or roles to keys. */
+/** Properties in which the procedures that link permissions or roles to keys differ. */
 interface Linking<
   Row extends { readonly id: string; readonly name: string },
   Response extends z.ZodType,
@@ -114,8 +114,8 @@ const LINKS = { response: LinksResponse, respond: toLinksResponse };
 const NOTHING = { response: Empty, respond: () => ({}) };
 
 /**
- * Permission for `keys.addPermissions` and `keys.addRoles`. If the caller may not create a missing object, these procedures reject the call
- * as UNAUTHORIZED.
+ * Permission for `keys.addPermissions` and `keys.addRoles`. If the caller is not allowed to create a missing object, these procedures
+ * reject the call as UNAUTHORIZED.
  */
 const createPermissionOrUnauthorized = refusedAsUnauthorized(createPermission);
 
@@ -165,7 +165,8 @@ export const removePermissions = define(PERMISSIONS, {
 const rolesToAdd = {
   addRoleToKey,
   createRole: refusedAsUnauthorized(createRole),
-  // Earlier releases of v1 required this permission by mistake, and root keys that were created for them have no other permission.
+  // Also accepted, because earlier releases of v1 required this permission by mistake, and root keys that were created for them have no
+  // other.
   createPermission: refusedAsUnauthorized(onRbac("create_permission", "in place of `rbac.*.create_role`")),
 };
 

@@ -14,8 +14,8 @@ import { LEGACY_LIMIT } from "./legacy-limit.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * A call of v1's `keys.verifyKey` for edge/verification. It has no root key: it may see every key, because its caller has the secret. An
- * invalid query or limit is reported only for a key that is otherwise valid.
+ * A call of v1's `keys.verifyKey` for edge/verification. It has no root key, and can see every key, because its caller has the secret. An
+ * invalid query or limit is reported only if the key is otherwise valid.
  */
 export class OpenVerification implements Verification {
   readonly clientIp: string;
@@ -76,7 +76,10 @@ export class OpenVerification implements Verification {
   }
 }
 
-/** Charges of a call that names no limit and no cost, like most calls: they depend only on the key. */
+/**
+ * Charges of a call that names neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
+ * key.
+ */
 const plainPlan = KeyView.remember((view) => planOf(view, {}));
 
 function planOf(view: KeyView, body: Pick<Body, "ratelimit" | "ratelimits" | "remaining">): ChargePlan {
@@ -102,8 +105,8 @@ const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimi
 });
 
 /**
- * Converts the deprecated `ratelimit` to a limit request: its cost applies to the limit `default`, if that limit is charged automatically
- * and the request does not name it.
+ * Converts the deprecated `ratelimit` to a limit request. Its cost applies to the limit `default` if that limit is charged automatically
+ * and `ratelimits` does not name it.
  */
 function legacyRequest(
   { key, identity }: KeyView,
@@ -115,5 +118,5 @@ function legacyRequest(
   return stored?.autoApply === true ? [{ name: LEGACY_LIMIT, cost: ratelimit.cost }] : [];
 }
 
-/** Returns the error 403. For every other outcome v1 responds without an error. The error reveals nothing about the key. */
+/** Returns the error 403, which reveals nothing about the key. v1 responds to every other outcome without an error. */
 export const workspaceDisabled = (): PublicError => new PublicError("forbidden", "The workspace is disabled.");

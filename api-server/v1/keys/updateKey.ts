@@ -22,7 +22,7 @@ const Body = z.object({
     .optional()
     .describe("External id of the new owner; null detaches the key from its identity."),
   ownerId: OwnerId.nullable().optional(),
-  meta: Meta.nullable().optional().describe("New metadata, which replaces the old; null removes it."),
+  meta: Meta.nullable().optional().describe("New metadata. It replaces all existing metadata; null removes it."),
   expires: Expires.nullable().optional().describe("New expiry, Unix ms; null means that the key never expires."),
   remaining: Remaining.min(0)
     .nullable()
@@ -33,8 +33,8 @@ const Body = z.object({
     .describe("Refill of the credits; null removes it. Not allowed with unlimited credits."),
   ratelimit: LegacyRatelimit.nullable()
     .optional()
-    .describe("The limit `default` of the key; null removes it. Other limits stay."),
-  enabled: z.boolean().optional().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+    .describe("The limit `default` of the key; null removes it. Other limits remain unchanged."),
+  enabled: z.boolean().optional().describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   roles: RoleItems.optional(),
   permissions: PermissionItems.optional(),
 });

@@ -18,7 +18,7 @@ const Body = z.object({
     .int()
     .min(0)
     .nullable()
-    .describe("With `set`, null makes the key unlimited and clears its refill.")
+    .describe("Number of credits. With `set`, null makes the key unlimited and removes its refill.")
     .meta({ examples: [1000] }),
 });
 type Body = z.output<typeof Body>;
@@ -27,7 +27,7 @@ const ResponseBody = z.object({
   remaining: z
     .int()
     .nullable()
-    .describe("Remaining credits after the change; null is unlimited.")
+    .describe("Remaining credits after the change; null means unlimited.")
     .meta({ examples: [1500] }),
 });
 

@@ -12,8 +12,8 @@ import { answerJson, notFoundJson } from "./verify-reply.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * Verifies a key, given only its secret, and returns the response of `keys.verifyKey` (api-v1.md section 6.1). For a cached key without
- * limits, credits and quota it returns without a promise, because customers call it with every request.
+ * Verifies a key, given only its secret, and returns the response of `keys.verifyKey` (api-v1.md section 6.1). Returns synchronously for a
+ * cached key without limits, credits and quota: customers call it for every request that they receive, and a promise would make it slower.
  */
 export function verifyBySecret(call: OpenCall<Body>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
@@ -68,7 +68,7 @@ function respond(
     recordCall(deps, view, { requestId, code, tags: body.tags, counted, startedMs });
     return answerJson(view, { code, requestId, limits: selected, outcomes, remaining });
   };
-  // Skips reading the credits after a rejection by a limit, because limits are charged before credits.
+  // If a limit rejected the call, the credits are not read, because they were not charged: limits are charged first.
   if (counted === undefined || code === "RATE_LIMITED") return finish(undefined);
   const remaining = remainingAfter(deps, view, counted);
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);

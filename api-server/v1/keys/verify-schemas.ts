@@ -69,7 +69,7 @@ export const Body = z.object({
     .optional()
     .describe("Credits that this verification spends. Default: 1."),
   ratelimit: z
-    .object({ cost: Cost.default(1).describe("Units to consume of the limit `default`.") })
+    .object({ cost: Cost.default(1).describe("Units of the limit `default` to consume.") })
     .optional()
     .describe("Deprecated. Name `default` in `ratelimits` instead."),
   ratelimits: z
@@ -82,7 +82,7 @@ export const Body = z.object({
 });
 export type Body = z.output<typeof Body>;
 
-/** Codes of v1. UNAUTHORIZED is documented in v1, but never sent. */
+/** Codes of v1. UNAUTHORIZED is documented for v1, but never sent. */
 const V1Code = z.enum([...Code.options, "UNAUTHORIZED"]);
 
 const Text = (description: string, example: string) =>
@@ -97,7 +97,7 @@ const Meta = z
   .meta({ examples: [{ plan: "pro" }] });
 
 export const ResponseBody = z.object({
-  valid: z.boolean().describe("Whether the key may be used: true only for the code VALID."),
+  valid: z.boolean().describe("Whether the key is valid for this request: true only for the code VALID."),
   code: V1Code.describe("Result of the verification, or the first reason for a rejection."),
   requestId: Text("Id of the request, as in the header and in the event.", "req_1aBc2DeF3gHi4JkL"),
   keyId: KeyId.optional(),
@@ -105,7 +105,7 @@ export const ResponseBody = z.object({
   permissions: z
     .array(Text("Slug.", "documents.read"))
     .optional()
-    .describe("Slugs of all permissions of the key, direct or through roles."),
+    .describe("Slugs of all permissions that the key holds, directly or through roles."),
   roles: z.array(Text("Name.", "editor")).optional().describe("Names of the key's roles."),
   name: NameOut.optional(),
   ownerId: Text("The owner: the externalId of the identity, else what was stored with the key.", "user_123").optional(),
@@ -123,7 +123,7 @@ export const ResponseBody = z.object({
   remaining: z
     .int()
     .optional()
-    .describe("Remaining credits after the verification, if it checked them; only for limited keys.")
+    .describe("Remaining credits after the verification. Omitted for unlimited keys, and if credits were not checked.")
     .meta({ examples: [999] }),
   ratelimit: z
     .object({

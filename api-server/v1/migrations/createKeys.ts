@@ -18,7 +18,7 @@ const Item = z.object({
   ratelimit: LegacyRatelimit.required({ refillRate: true, refillInterval: true })
     .omit({ duration: true })
     .optional()
-    .describe("Rate limit that each verification counts against."),
+    .describe("Rate limit against which each verification counts."),
 });
 
 type Item = z.output<typeof Item>;

@@ -13,7 +13,7 @@ const Item = z.object({
   ...itemFields,
   ratelimit: LegacyRatelimit.required({ duration: true })
     .optional()
-    .describe("Rate limit that each verification counts against."),
+    .describe("Rate limit against which each verification counts."),
 });
 
 type Item = z.output<typeof Item>;
@@ -23,7 +23,7 @@ const Body = z.object({
     .string()
     .min(1)
     .max(255)
-    .describe("Name of the migration, which the server logs for keys that it cannot create.")
+    .describe("Name of the migration. If a key cannot be created, the server logs this name with the failure.")
     .meta({ examples: ["migration_2026_05"] }),
   apiId: ApiId,
   keys: z.array(Item).max(100).describe("Keys to import, at most 100; each is created in its own transaction."),

@@ -11,7 +11,7 @@ import { Meta } from "../schemas.ts";
 
 /* A key that another system issued, in the form that both migration procedures accept. */
 
-/** Number of characters of a plaintext that are stored as `start` if the item has no `start`. */
+/** Number of leading characters of a plaintext that are stored as `start`, if the item has no `start`. */
 const START_CHARACTERS = 4;
 
 /** Fields that both migration procedures accept. */
@@ -39,7 +39,7 @@ export const itemFields = {
         .meta({ examples: ["sha256_base64"] }),
     })
     .optional()
-    .describe("Required without `plaintext`."),
+    .describe("Hash of the key. Required if `plaintext` is missing."),
   start: z
     .string()
     .max(255)
@@ -62,7 +62,7 @@ export const itemFields = {
   expires: Expires.optional(),
   remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   environment: Environment.optional(),
 };
 
@@ -71,8 +71,8 @@ const ItemFields = z.object(itemFields);
 type ItemFields = z.output<typeof ItemFields>;
 
 /**
- * Additional fields that only one of the two procedures accepts. They are passed separately, because an item also contains fields that its
- * procedure ignores.
+ * Fields that only one of the two procedures accepts. They are passed separately, because the same field in an item for the other procedure
+ * must be ignored.
  */
 interface Besides {
   readonly externalId?: string | undefined;
@@ -89,7 +89,7 @@ export function checkItem(item: ItemFields, { ratelimit }: Besides, at: string):
   checkLegacyRatelimit(ratelimit, `${at}.ratelimit`);
 }
 
-/** Converts an item. Call it after `checkItem`. Throws PublicError 400 if its meta is too large. */
+/** Converts an item. Must be called after `checkItem`. Throws PublicError 400 if the item's meta is too large. */
 export function toForeignKey(item: ItemFields, { externalId, ratelimit }: Besides, at: string): ForeignKey {
   const { plaintext, hash, start, name, ownerId, meta, roles = [], permissions = [] } = item;
   checkMeta(meta, `${at}.meta`);

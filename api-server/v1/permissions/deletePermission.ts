@@ -34,7 +34,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   const { permissionId } = body;
   const { workspaceId } = caller;
   const row = await findPermission(deps.db, { workspaceId, permission: permissionId });
-  // `findPermission` also finds a slug, which this procedure does not accept as an id.
+  // `findPermission` also finds permissions by slug, but this procedure accepts only ids.
   if (row?.id !== permissionId) throw permissionNotFound(permissionId);
   await deleteHeld(call, MANAGED.permission, { workspaceId, which: permissionId });
   return {};

@@ -34,7 +34,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   const { roleId } = body;
   const { workspaceId } = caller;
   const row = await findRole(deps.db, { workspaceId, role: roleId });
-  // `findRole` also finds a name, which this procedure does not accept as an id.
+  // `findRole` also finds roles by name, but this procedure accepts only ids.
   if (row?.id !== roleId) throw roleNotFound(roleId);
   await deleteHeld(call, MANAGED.role, { workspaceId, which: roleId });
   return {};

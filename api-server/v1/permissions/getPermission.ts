@@ -29,7 +29,7 @@ async function handle({ body, caller, deps, require }: Call<Query, typeof requir
   require(required.readPermission);
   const { permissionId } = body;
   const row = await findPermission(deps.db, { workspaceId: caller.workspaceId, permission: permissionId });
-  // `findPermission` also finds a slug, which this procedure does not accept as an id.
+  // `findPermission` also finds permissions by slug, but this procedure accepts only ids.
   if (row?.id !== permissionId) throw permissionNotFound(permissionId);
   return toPermissionResponse(row);
 }

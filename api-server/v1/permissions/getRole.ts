@@ -29,7 +29,7 @@ async function handle({ body, caller, deps, require }: Call<Query, typeof requir
   require(required.readRole);
   const { roleId } = body;
   const row = await findRole(deps.db, { workspaceId: caller.workspaceId, role: roleId });
-  // `findRole` also finds a name, which this procedure does not accept as an id.
+  // `findRole` also finds roles by name, but this procedure accepts only ids.
   if (row?.id !== roleId) throw roleNotFound(roleId);
   return toRoleResponse(row);
 }

@@ -12,7 +12,7 @@ export const listPermissions = defineV1Procedure({
   method: "GET",
   successor: "permissions.listPermissions",
   effect: "read",
-  summary: "List the permissions",
+  summary: "List all permissions",
   description:
     "Lists all permissions in the order of their ids. Fails with more than 10,000 permissions; v2 has pages.",
   permissions: required,

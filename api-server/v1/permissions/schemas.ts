@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import type { PermissionRow } from "../../db/permissions.ts";
 import type { RoleRow } from "../../db/roles.ts";
 
-/* Fields that the procedures of permissions.* share (api-v1.md section 10). */
+/* Fields that the permissions.* procedures share (api-v1.md section 10). */
 
 /** Name or slug of a permission. */
 export const PermissionIdentifier = z
@@ -30,7 +30,7 @@ export const Description = z
   .string()
   .max(256)
   .regex(/^(?:[\s\S]{3,})?$/)
-  .describe("Description of the purpose: empty, or at least three characters.")
+  .describe("Purpose of the permission or role: either empty or at least three characters.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionResponse = z
@@ -60,7 +60,7 @@ export const PermissionResponse = z.object({
     .meta({ examples: ["documents.read"] }),
   slug: z
     .string()
-    .describe("Slug that permission queries name.")
+    .describe("Slug, by which permission queries name the permission.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionResponse.optional(),
 });
@@ -90,8 +90,8 @@ export const toRoleResponse = ({ id, name, description }: RoleRow): RoleResponse
 });
 
 /**
- * Maximum number of rows in a list, because lists of v1 have no pages. A longer list is rejected rather than truncated, because a caller
- * could not detect the truncation.
+ * Maximum number of rows in a list. Needed because v1's lists have no pages. A longer list is an error; if it were truncated instead, a
+ * caller could not notice.
  */
 export const ROWS_MAX = 10_000;
 

@@ -42,7 +42,7 @@ const Body = z.object({
     .string()
     .min(1)
     .max(512)
-    .describe("Identifier of the limited caller: a user id, an address, or another text that distinguishes callers.")
+    .describe("Identifier of the limited caller: a user id, an address, or another string that distinguishes callers.")
     .meta({ examples: ["user_123"] }),
   limit: z
     .int()
@@ -59,13 +59,13 @@ const Body = z.object({
   async: z
     .boolean()
     .default(false)
-    .describe("Whether this process counts on its own and syncs in the background, which is faster and less exact."),
+    .describe("Whether this process counts by itself and syncs in the background, which is faster but less exact."),
   meta: Details.optional().describe("Accepted but not stored."),
   resources: z
     .array(Resource)
     .max(RESOURCES_MAX)
     .optional()
-    .describe("Resources of the call, which the audit log contains with the decision."),
+    .describe("Resources that the call concerns. If given, the audit log records them together with the decision."),
 });
 type Body = z.output<typeof Body>;
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { OverrideRow } from "../../db/overrides.ts";
 
-/* Fields that the procedures of ratelimits.* share (api-v1.md section 8). */
+/* Fields that the ratelimits.* procedures share (api-v1.md section 8). */
 
 const NAME_MAX = 512;
 
@@ -39,7 +39,7 @@ export const OverrideId = z
 export const OverrideLimit = z
   .int()
   .min(0)
-  .describe("Units per window, which replace those of the call; 0 rejects every request.")
+  .describe("Units per window, which apply instead of those in the call. 0 rejects every request.")
   .meta({ examples: [1000] });
 
 export const Duration = z
@@ -50,7 +50,7 @@ export const Duration = z
 
 export const OverrideAsync = z
   .boolean()
-  .describe("Whether each process counts on its own and syncs in the background, which is faster and less exact.");
+  .describe("Whether each process counts by itself and syncs in the background, which is faster but less exact.");
 
 export const OverrideResponse = z.object({
   id: OverrideId,

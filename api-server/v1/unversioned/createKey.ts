@@ -32,7 +32,7 @@ const Body = FullBody.pick({
       refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Window length in ms."),
     })
     .optional()
-    .describe("Rate limit that each verification counts against."),
+    .describe("Rate limit against which each verification counts."),
 });
 type Body = z.output<typeof Body>;
 

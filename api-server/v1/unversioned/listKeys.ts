@@ -10,7 +10,7 @@ import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";
 
-/** Maximum offset; it is limited because skipped rows are also read. */
+/** Maximum offset. Limited because skipped rows must be read as well. */
 const OFFSET_MAX = 100_000;
 
 const Query = z.object({
@@ -27,7 +27,7 @@ const Query = z.object({
     .string()
     .min(1)
     .optional()
-    .describe("Only keys of this owner.")
+    .describe("Returns only keys of this owner.")
     .meta({ examples: ["user_123"] }),
 });
 type Query = z.output<typeof Query>;
@@ -38,7 +38,7 @@ const ResponseBody = z.object({
       KeyObject.omit({ roles: true, permissions: true, refill: true, identity: true, enabled: true, plaintext: true }),
     )
     .describe("Keys of the page."),
-  total: Total.describe("Number of live keys of the API, of all owners."),
+  total: Total.describe("Number of live keys of the API, regardless of the owner filter."),
 });
 
 const required = { readKey: onApi("read_key"), readApi: onApi("read_api") };

@@ -12,7 +12,7 @@ const ResponseBody = FullResponse.pick({ valid: true, keyId: true, ownerId: true
   .extend({ code: FullResponse.shape.code.optional().describe("Reason for a rejection; omitted for a valid key.") });
 type ResponseBody = z.input<typeof ResponseBody>;
 
-/** Outcomes that are sent with status 404; all others have 200. */
+/** Outcomes that are sent with status 404. All others are sent with 200. */
 const IS_404: ReadonlySet<string> = new Set(["NOT_FOUND", "EXPIRED"]);
 
 export const verifyKey = defineOpenV1Procedure({
