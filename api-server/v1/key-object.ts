@@ -50,7 +50,10 @@ export const KeyObject = z.object({
     })
     .optional()
     .describe("Identity that owns the key."),
-  environment: text("Environment that was given when the key was created. Only lists contain it.", "production").optional(),
+  environment: text(
+    "Environment that was given when the key was created. Only lists contain it.",
+    "production",
+  ).optional(),
 });
 export type KeyObject = z.input<typeof KeyObject>;
 

@@ -8,7 +8,8 @@ import type { KeyVault } from "../keys/key-vault.ts";
 import { type IdentityOut, KeyId, type KeyOut, type RatelimitOut } from "./schemas.ts";
 
 /**
- * Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault, including the strings of recoverable keys.
+ * Converts keys to the form of the API (api-v2.md section 6.2), in the given order. If a vault is given, includes the strings of
+ * recoverable keys.
  */
 export async function describeKeys(
   deps: Deps,
@@ -73,7 +74,7 @@ export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
 const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
   meta === null || Object.keys(meta).length === 0;
 
-/** Returns an object with the list as its only member, or an empty object if the list is empty, because responses omit empty lists. */
+/** Returns an object with the list as its only member. Returns an empty object for an empty list, because responses omit empty lists. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });
 

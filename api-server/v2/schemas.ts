@@ -105,7 +105,7 @@ export const RatelimitIn = z.object({
     .string()
     .min(3)
     .max(128)
-    .describe("Name of the limit; verifyKey refers to it.")
+    .describe("Name of the limit, by which `verifyKey` calls refer to it.")
     .meta({ examples: ["requests"] }),
   limit: z
     .int()
@@ -136,7 +136,7 @@ export const Refill = z
       .min(1)
       .max(31)
       .optional()
-      .describe("Day of the month, only with `monthly`; in a shorter month its last day.")
+      .describe("Day of the month; only with `monthly`. In a shorter month, credits are added on its last day.")
       .meta({ examples: [1] }),
   })
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
@@ -147,7 +147,7 @@ export const Credits = z.strictObject({
     .int()
     .min(0)
     .nullable()
-    .describe("Remaining credits; null is unlimited.")
+    .describe("Remaining credits; null means unlimited.")
     .meta({ examples: [1000] }),
   refill: Refill.optional().describe("Refill of the credits. Not allowed with unlimited credits."),
 });
@@ -173,7 +173,9 @@ export const DurationOut = z
 export const AutoApplyOut = z.boolean().describe("Whether every verification charges this limit without naming it.");
 const SlugOut = z.string().meta({ examples: ["documents.read"] });
 const RoleNameOut = z.string().meta({ examples: ["editor"] });
-export const SlugsOut = z.array(SlugOut).describe("Slugs of all permissions of the key, direct or through roles.");
+export const SlugsOut = z
+  .array(SlugOut)
+  .describe("Slugs of all permissions that the key holds, directly or through roles.");
 export const RoleNamesOut = z.array(RoleNameOut).describe("Names of the key's roles.");
 export const KeyNameOut = z
   .string()
@@ -223,7 +225,7 @@ export const KeyOut = z.strictObject({
     .string()
     .describe("First characters of the secret, to identify the key.")
     .meta({ examples: ["prod_3Ab9"] }),
-  enabled: z.boolean().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z.boolean().describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   name: KeyNameOut.optional(),
   meta: Meta.optional(),
@@ -250,7 +252,7 @@ export const PageLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [100] });
-/** Page size for clients that read all pages of a list repeatedly. */
+/** Page size, for lists that clients repeatedly read in full. */
 export const LongLimit = z
   .int()
   .min(1)
@@ -258,7 +260,7 @@ export const LongLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [500] });
-/** Name of a cluster, which is the first part of the names of its managers and policies. */
+/** Name of a cluster. The names of the cluster's managers and policies begin with it. */
 export const Cluster = z
   .string()
   .regex(/^[a-zA-Z0-9._-]{1,253}$/)
@@ -268,13 +270,13 @@ export const Cursor = z
   .describe("`pagination.cursor` of the previous page.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** Search text. domain/lists/pages.ts trims it; the empty string means no search. */
+/** Search text, which domain/lists/pages.ts trims. The empty string means no search. */
 export const Search = z
   .string()
   .max(256)
   .meta({ examples: ["doc"] });
 
-/** Identity in requests about one identity. The limit covers both ids and externalIds. */
+/** Identity in requests about one identity. The maximum length allows for both ids and externalIds. */
 export const IdentityName = z
   .string()
   .min(1)

@@ -40,7 +40,9 @@ const Query = z.object({
     .array(z.string().max(25_600))
     .max(LIST_MAX)
     .optional()
-    .describe("Counts only verifications of these keys, and sums their counts. Repeat the parameter, or separate ids with commas.")
+    .describe(
+      "Counts only verifications of these keys, and sums their counts. Repeat the parameter, or separate ids with commas.",
+    )
     .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
   tag: z
     .array(z.string().max(512))

@@ -9,7 +9,9 @@ import { Cursor, PageLimit, Total } from "../schemas.ts";
 import { Environment, IdentityResponse, toRatelimitItem } from "./schemas.ts";
 
 const Query = z.object({
-  environment: Environment.describe("Environment of the identities. All identities are in `default`; every other environment is empty."),
+  environment: Environment.describe(
+    "Environment of the identities. All identities are in `default`; every other environment is empty.",
+  ),
   limit: PageLimit,
   cursor: Cursor.optional(),
 });

@@ -35,7 +35,10 @@ export const Body = z.object({
   remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
   ratelimit: LegacyRatelimit.optional(),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   recoverable: z
     .boolean()
     .default(false)

@@ -34,7 +34,10 @@ const Body = z.object({
   ratelimit: LegacyRatelimit.nullable()
     .optional()
     .describe("The limit `default` of the key; null removes it. Other limits remain unchanged."),
-  enabled: z.boolean().optional().describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
+  enabled: z
+    .boolean()
+    .optional()
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   roles: RoleItems.optional(),
   permissions: PermissionItems.optional(),
 });

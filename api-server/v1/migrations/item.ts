@@ -62,7 +62,10 @@ export const itemFields = {
   expires: Expires.optional(),
   remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   environment: Environment.optional(),
 };
 

@@ -8,7 +8,7 @@ export const ManagerOut = Manager.optional().describe(
   "`<cluster>/<kind>/<namespace>/<name>` of the manifest that manages it: it is changed there.",
 );
 
-/** Cursor of a list that is sorted by name. It is a name, so it has the maximum length of names. */
+/** Cursor of a list that is sorted by name. The cursor is a name, so its maximum length is that of names. */
 export const NameCursor = Cursor.max(1024);
 
 export const ListSearch = Search.optional();

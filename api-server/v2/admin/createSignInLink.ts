@@ -12,7 +12,7 @@ import { requireToGrant } from "./root-key-schemas.ts";
 
 const Body = z.strictObject({
   name: PersonName,
-  role: Role.describe("Role of the person; the caller must hold all of its permissions."),
+  role: Role.describe("Role of the person. The caller must hold all permissions of the role."),
   allWorkspaces: AllWorkspaces.default(false).describe(
     "Whether the role applies to all workspaces, which only an admin of all workspaces can give. Default: to this workspace.",
   ),

@@ -10,7 +10,7 @@ const Body = z.strictObject({
   everywhere: z
     .boolean()
     .default(false)
-    .describe("Whether all sessions of the person end that give a role in the workspace.")
+    .describe("Whether to end all of the person's sessions that give a role in the workspace.")
     .meta({ examples: [true] }),
 });
 type Body = z.output<typeof Body>;
@@ -22,7 +22,7 @@ const Data = z.strictObject({
     .meta({ examples: [2] }),
   links: z
     .int()
-    .describe("Number of unused sign-in links that ended too.")
+    .describe("Number of unused sign-in links that were revoked as well.")
     .meta({ examples: [0] }),
 });
 type Data = z.input<typeof Data>;

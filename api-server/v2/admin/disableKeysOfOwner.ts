@@ -13,9 +13,9 @@ const Body = z.strictObject({
     .max(255)
     .describe("The owner's external id in your system; case-sensitive.")
     .meta({ examples: ["user_123"] }),
-  apiId: ShortApiId.optional().describe("Only keys of this API. Default: keys of all APIs."),
+  apiId: ShortApiId.optional().describe("Changes only keys of this API. Default: keys of all APIs."),
   enabled: z.boolean().default(false).describe("Whether to enable the keys instead of disabling them."),
-  dryRun: z.boolean().default(false).describe("Whether to count the keys without changing any."),
+  dryRun: z.boolean().default(false).describe("Whether to only count the keys, without changing any."),
 });
 type Body = z.output<typeof Body>;
 
@@ -40,7 +40,7 @@ const Data = z.strictObject({
           .meta({ examples: ["main/ApiKey/shop/billing"] }),
       }),
     )
-    .describe("The first 20 managed keys, which were not changed."),
+    .describe("The first 20 of the managed keys. Managed keys are not changed."),
 });
 type Data = z.input<typeof Data>;
 
@@ -68,7 +68,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
     call.require(required.updateKey, apiId);
   } else if (!call.holdsForSome(required.updateKey)) {
-    // Checks the permission first, so that a caller without it learns nothing about the owner or ids.
+    // Checks the permission first, so that a caller without it learns nothing about the owner or about which ids exist.
     call.require(required.updateKey);
   }
   const { managedKeys, ...counts } = await enableKeysOfOwner(call, {

@@ -10,7 +10,7 @@ import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/
 import { unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";
 
-/** Maximum number of matches in the response; thousands of patterns may match. */
+/** Maximum number of matches in the response. Limited because thousands of patterns may match. */
 const MATCHES_MAX = 50;
 
 const Body = z.strictObject({
@@ -20,13 +20,15 @@ const Body = z.strictObject({
     .int()
     .min(1)
     .optional()
-    .describe("Limit that calls request. With it, the count is read even if no override applies.")
+    .describe("Limit in the caller's `ratelimit.limit` calls. If given, the count is read even if no override applies.")
     .meta({ examples: [10] }),
   duration: z
     .int()
     .min(1000)
     .optional()
-    .describe("Window length that calls request, in ms. With it, the count is read even if no override applies.")
+    .describe(
+      "Window length in the caller's `ratelimit.limit` calls, in ms. If given, the count is read even if no override applies.",
+    )
     .meta({ examples: [60_000] }),
 });
 type Body = z.output<typeof Body>;
@@ -36,7 +38,7 @@ const Data = z.strictObject({
   matches: z
     .array(
       OverrideOut.extend({
-        async: z.boolean().describe("Whether each process counts on its own and syncs in the background."),
+        async: z.boolean().describe("Whether each process counts by itself and syncs in the background."),
         literals: z
           .int()
           .describe("Number of characters of the pattern other than `*`.")
@@ -87,7 +89,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   call.require(required.readOverride, namespace.id);
   const ref = { workspaceId, namespaceId: namespace.id, identifier };
   const [exact, patterns] = await Promise.all([findOverride(deps.db, ref), listOverridePatterns(deps.db, ref)]);
-  // If the caller requests a pattern in its exact spelling, both queries find it, and it is returned once.
+  // If the identifier in the request is itself a stored pattern, both queries find that pattern; it is returned only once.
   const overrides = [...(exact === undefined ? [] : [exact]), ...patterns.filter(({ id }) => id !== exact?.id)];
   const matches = explainOverrides(overrides, identifier);
   const applied = matches[0]?.override;

@@ -9,11 +9,11 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 
-/** Maximum number of events in the response. A request usually has few: one per call of v2, or several with many limits. */
+/** Maximum number of events in the response. A request usually has one; a call with several limits has more. */
 const EVENTS_MAX = 50;
 /**
- * Maximum time range of the scan of raw events. They have no index by request, because the index would be written for each event, and is
- * rarely read.
+ * Maximum time range of the scan of raw events. They have no index by request id, because it would be written for each event but rarely be
+ * used.
  */
 const RANGE_MS_MAX = 604_800_000;
 
@@ -69,7 +69,7 @@ const RatelimitCheck = z.strictObject({
     .meta({ examples: [100] }),
   remaining: z
     .int()
-    .describe("Units that were left.")
+    .describe("Units that remained in the window after this check.")
     .meta({ examples: [0] }),
 });
 
@@ -77,7 +77,7 @@ const Data = z.strictObject({
   since: unixMs("From when it was looked for, Unix ms."),
   until: unixMs("Until when it was looked for, Unix ms."),
   verifications: z.array(Verification).describe("Verifications of this request, oldest first."),
-  ratelimits: z.array(RatelimitCheck).describe("Checks of rate limits of this request, oldest first."),
+  ratelimits: z.array(RatelimitCheck).describe("Rate-limit checks of this request, oldest first."),
   changes: z.array(AuditRowOut).describe("Changes that this request made, newest first."),
   problem: z
     .string()
@@ -118,7 +118,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   );
   const found = { since, until, changes: changes.map(toAuditRowOut) };
   try {
-    // Runs the queries sequentially, so that one person cannot take two concurrency slots of the analytics store.
+    // Runs the queries one after the other, so that one person does not occupy two concurrency slots of the analytics store.
     const verifications = await findVerifications(call, { since, until });
     return { ...found, verifications, ratelimits: await findRatelimits(call, { since, until }) };
   } catch (error) {
@@ -132,7 +132,7 @@ interface Range {
   readonly until: number;
 }
 
-// Returns a SQL condition. It needs no escaping, because the schema of the id excludes characters that end a SQL string.
+// Returns a SQL condition. The id needs no escaping, because its schema excludes characters that could end a SQL string.
 const condition = (requestId: string, { since, until }: Range): string =>
   `WHERE request_id = '${requestId}' AND time >= ${since} AND time <= ${until} ORDER BY time LIMIT ${EVENTS_MAX}`;
 

@@ -29,10 +29,10 @@ const Data = z.strictObject({
               meaning: named("What it holds.", "VALID, or why the key was refused."),
             }),
           )
-          .describe("Columns that a query may name."),
+          .describe("Columns that a query can use."),
       }),
     )
-    .describe("Tables that a query may read."),
+    .describe("Tables that a query can read."),
   functions: z
     .array(
       z.strictObject({
@@ -44,7 +44,7 @@ const Data = z.strictObject({
         meaning: named("What it returns.", "The sum over the rows that meet the condition."),
       }),
     )
-    .describe("Functions that a query may call."),
+    .describe("Functions that a query can call."),
 });
 type Data = z.input<typeof Data>;
 

@@ -43,7 +43,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readInstallation: onInstallation("read_installation") };
 
-/** Time at which each unavailable component became unavailable, as seen by this process. */
+/** For each component that is unavailable: when this process first saw it unavailable. */
 const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({

@@ -17,10 +17,10 @@ const Body = z.strictObject({ keyId: KeyId });
 type Body = z.output<typeof Body>;
 
 const Limit = RatelimitOut.extend({
-  of: z
-    .enum(["key", "identity"])
-    .describe("Owner of the limit. All keys of an identity share the limits of the identity."),
-  isReplaced: z.boolean().describe("Whether a limit of the key with the same name replaces this one."),
+  of: z.enum(["key", "identity"]).describe("Owner of the limit. An identity's limits are shared by all of its keys."),
+  isReplaced: z
+    .boolean()
+    .describe("Whether this limit does not apply because the key itself has a limit with the same name."),
   current: CountOut.optional().describe("Current use of the limit; omitted while Redis is unreachable."),
 });
 
@@ -60,7 +60,9 @@ const Data = z.strictObject({
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
-    .describe("Allow-list of the API: the key is valid only from these addresses."),
+    .describe(
+      "Allow-list of the API: the key can be used only from these addresses. If it is empty, any address is allowed.",
+    ),
   limits: z.array(Limit).describe("Limits of the key, then limits of its identity; each sorted by name."),
   roles: z
     .array(

@@ -12,7 +12,7 @@ type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
   ...PersonOut.shape,
-  openSessions: z.array(SessionOut).describe(`Open sessions, the newest first, up to ${SESSIONS_SHOWN}.`),
+  openSessions: z.array(SessionOut).describe(`Open sessions, newest first, up to ${SESSIONS_SHOWN}.`),
   hasMore: z.boolean().describe(`Whether the person has more than ${SESSIONS_SHOWN} open sessions.`),
 });
 type Data = z.input<typeof Data>;
@@ -22,7 +22,7 @@ const required = { readPerson: onWorkspace("read_person") };
 export const getPerson = defineProcedure({
   path: "admin.getPerson",
   effect: "read",
-  summary: "Get a person with the open sessions",
+  summary: "Get a person with their open sessions",
   description: "Only sessions that give a role in the workspace.",
   permissions: required,
   errors: ["session_not_found"],

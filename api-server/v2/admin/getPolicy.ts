@@ -12,7 +12,7 @@ import { PolicyId } from "../policies/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { count, PolicyOverview, toOverview } from "./policy-schemas.ts";
 
-/** Maximum number of pods in the response; `dataPlane` counts the rest. */
+/** Maximum number of pods in the response. `dataPlane` counts all pods. */
 const PODS_SHOWN_MAX = 1_000;
 
 const Body = z.strictObject({ policyId: PolicyId });

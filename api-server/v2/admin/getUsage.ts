@@ -32,14 +32,20 @@ const Body = z.strictObject({
   groupBy: z
     .enum(["hour", "day", "key", "identity"])
     .optional()
-    .describe("Rows of the result; hours and days are in UTC. Default: one row for the complete range."),
-  apiId: ShortApiId.optional().describe("Only keys of this API. Default: keys of all APIs that the caller may read."),
+    .describe(
+      "What the rows of the result stand for. Hours and days are in UTC. Default: one row for the complete range.",
+    ),
+  apiId: ShortApiId.optional().describe(
+    "Counts only keys of this API. Default: keys of all APIs that the caller is allowed to read.",
+  ),
   limit: z
     .int()
     .min(1)
     .max(10_000)
     .default(100)
-    .describe("Maximum number of keys or identities, most used first. Hours and days are not limited.")
+    .describe(
+      "Maximum number of rows if usage is grouped by `key` or `identity`; the most used are returned. Hours and days are not limited.",
+    )
     .meta({ examples: [100] }),
 });
 type Body = z.output<typeof Body>;
@@ -115,7 +121,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const keySpaceIds = await readableKeySpaces(call);
   if (from >= to) throw invalidField("body.to", "must be after from");
   const { slice, by } = groupBy === undefined ? { slice: undefined, by: [] } : GROUPS[groupBy];
-  // One extra row shows that there are more.
+  // Reads one extra row, whose existence shows that there are more.
   const rowsMax = by.length === 0 ? undefined : limit + 1;
   const counted = await countVerifications(deps, {
     workspaceId: caller.workspaceId,

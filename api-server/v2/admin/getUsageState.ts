@@ -18,7 +18,7 @@ const limit = (what: string, example: number) =>
     .meta({ examples: [example] });
 
 const Data = z.strictObject({
-  enabled: z.boolean().describe("Whether usage queries are enabled; events are counted in either case."),
+  enabled: z.boolean().describe("Whether usage queries are enabled. Usage is counted in either case."),
   now: z
     .int()
     .describe("Current time of the server, Unix ms.")
@@ -62,7 +62,7 @@ const required = { readWorkspace: onWorkspace("read_workspace") };
 export const getUsageState = defineProcedure({
   path: "admin.getUsageState",
   effect: "read",
-  summary: "Read how current usage data is, and the limits of queries",
+  summary: "Read how up to date usage data is, and the limits of usage queries",
   description:
     "The retention and the limits of the workspace's queries about usage, and the time until which its events are in the tables of counts. A query of usage counts against a quota, this does not.",
   permissions: required,

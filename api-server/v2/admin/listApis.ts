@@ -6,13 +6,13 @@ import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";
 
-/** Maximum number of keys of an API that are counted. If an API has more, the response says so. */
+/** Number up to which the keys of an API are counted. If an API has more, the response says so. */
 const COUNTED_KEYS_MAX = 10_000;
 
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Text that the name or id contains; case-insensitive.").optional(),
+  search: Search.describe("Search text: matches if the name or id contains it, ignoring case.").optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -31,8 +31,8 @@ const ListedApi = z.strictObject({
       hasMore: z.boolean().describe("Whether the API has more than `count` keys."),
     })
     .describe("Number of keys of the API."),
-  deleteProtection: z.boolean().describe("Whether the API cannot be deleted."),
-  keyEncryption: z.boolean().describe("Whether keys of the API can be recoverable."),
+  deleteProtection: z.boolean().describe("Whether the API is protected from deletion."),
+  keyEncryption: z.boolean().describe("Whether new keys of the API can be recoverable."),
   defaultPrefix: z
     .string()
     .optional()
@@ -46,7 +46,9 @@ const ListedApi = z.strictObject({
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
-    .describe("Allow-list: keys of the API are valid only from these addresses."),
+    .describe(
+      "Allow-list: keys of the API can be used only from these addresses. If it is empty, any address is allowed.",
+    ),
   manager: z
     .string()
     .optional()

@@ -12,23 +12,23 @@ const Instant = z
 const AnyId = z.string().min(1).max(255);
 
 const Body = z.strictObject({
-  since: Instant.optional().describe("Only changes at this time or later, Unix ms."),
-  until: Instant.optional().describe("Only changes at this time or before, Unix ms."),
+  since: Instant.optional().describe("Returns only changes at this time or later, Unix ms."),
+  until: Instant.optional().describe("Returns only changes at this time or earlier, Unix ms."),
   event: z
     .string()
     .min(1)
     .max(100)
     .optional()
-    .describe("Only changes with this event.")
+    .describe("Returns only changes with this event.")
     .meta({ examples: ["key.update"] }),
   actorId: AnyId.optional()
-    .describe("Only changes by this root key or person.")
+    .describe("Returns only changes by this root key or person.")
     .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
   targetId: AnyId.optional()
-    .describe("Only changes to this object.")
+    .describe("Returns only changes to this object.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   requestId: AnyId.optional()
-    .describe("Only changes by this request.")
+    .describe("Returns only changes by this request.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
   limit: PageLimit,
   cursor: Cursor.max(300).optional(),
@@ -71,7 +71,7 @@ export const AuditRowOut = z.strictObject({
       manager: z
         .string()
         .optional()
-        .describe("Manifest for which the operator made the change.")
+        .describe("Manager that the operator named in the call: the manifest for which it made the change.")
         .meta({ examples: ["main/ApiKey/shop/orders"] }),
     })
     .describe("Actor that made the change."),
@@ -145,14 +145,15 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   const { workspaceId } = caller;
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
-  // Advice after a timeout. Two filters that each match many rows, but together few, may require reading all rows of one of them.
+  // Advice after a timeout. If two filters each match many rows but few rows match both, the database may have to read all rows of one
+  // filter.
   const advice = "A shorter time range, or one filter less, is faster.";
   const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, requested));
   const next = rows[limit];
   return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };
 }
 
-/** Returns the cursor of a row. It contains the time, because the order is by time: the list continues even if that row was removed. */
+/** Returns the cursor of a row. It contains the row's time, by which the list is sorted, so the list continues even if the row is removed. */
 const cursorOf = ({ time, id }: AuditRow): string => `${time}_${id}`;
 
 /** Parses a cursor. Any string is accepted; a malformed one starts at the newest row. */

@@ -8,7 +8,7 @@ import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
 const Body = z.strictObject({
-  search: ListSearch.describe("Text that the id or name contains; case-insensitive."),
+  search: ListSearch.describe("Search text: matches if the id or name contains it, ignoring case."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });

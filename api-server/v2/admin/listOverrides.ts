@@ -11,14 +11,14 @@ import { ListSearch, ManagerOut, NameCursor } from "./access-schemas.ts";
 
 const Body = z.strictObject({
   namespace: Namespace,
-  search: ListSearch.describe("Text that the id or the identifier contains; case-insensitive."),
+  search: ListSearch.describe("Search text: matches if the id or the identifier contains it, ignoring case."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });
 type Body = z.output<typeof Body>;
 
 const ListedOverride = OverrideOut.extend({
-  async: z.boolean().describe("Whether each process counts on its own and syncs in the background."),
+  async: z.boolean().describe("Whether each process counts by itself and syncs in the background."),
   manager: ManagerOut,
   createdAt: unixMs("When it was first set, Unix milliseconds."),
   updatedAt: unixMs("When it was last set again, Unix milliseconds.").optional(),

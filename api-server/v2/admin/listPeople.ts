@@ -7,13 +7,13 @@ import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { PersonOut, toPersonOut } from "./people-schemas.ts";
 
-/** Bytes of a sort name, an issuer and a subject of 255 characters each, in base64url. */
+/** Maximum length of a cursor: a sort name, an issuer and a subject of 255 characters each, encoded in base64url. */
 const CURSOR_LENGTH_MAX = 8192;
 
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(CURSOR_LENGTH_MAX).optional(),
-  search: Search.describe("Text that the name, e-mail address or subject contains; case-insensitive.")
+  search: Search.describe("Search text: matches if the name, e-mail address or subject contains it, ignoring case.")
     .meta({ examples: ["ada"] })
     .optional(),
 });
@@ -64,6 +64,6 @@ function readCursor(cursor = ""): PersonPosition {
   }
 }
 
-/** Postgres stores no U+0000 and no lone surrogates. */
+/** Postgres can store neither U+0000 nor lone surrogates. */
 const Text = z.string().refine((text) => text.isWellFormed() && !text.includes("\0"));
 const Position = z.tuple([Text, Text, Text]);

@@ -7,7 +7,7 @@ import { PermissionOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
-/** Maximum number of role columns in the response. A page of 500 permissions then has at most 50,000 cells. */
+/** Maximum number of roles in the response, which are columns of a matrix. It limits a page of 500 permissions to 50,000 cells. */
 const ROLES_MAX = 100;
 
 const Body = z.strictObject({
@@ -21,8 +21,8 @@ const Body = z.strictObject({
     )
     .max(ROLES_MAX)
     .default([])
-    .describe("Ids of roles; the response contains which permissions they grant."),
-  search: ListSearch.describe("Text to search for in id, name, slug and description; case-insensitive."),
+    .describe("Ids of roles. The response states which permissions these roles grant."),
+  search: ListSearch.describe("Search text: matches if the id, name, slug or description contains it, ignoring case."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });
@@ -37,7 +37,7 @@ const ListedPermission = PermissionOut.extend({
   keyCount: usesOut("How many live keys hold it directly"),
   granted: z
     .array(z.int().meta({ examples: [0] }))
-    .describe("Indexes in `roleIds` of the roles that grant the permission."),
+    .describe("Roles that grant the permission, as indexes into `roleIds`."),
 });
 type ListedPermission = z.input<typeof ListedPermission>;
 

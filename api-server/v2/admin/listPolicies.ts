@@ -8,7 +8,7 @@ import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { PolicyOverview, toOverview } from "./policy-schemas.ts";
 
 const Body = z.strictObject({
-  search: Search.optional().describe("Text that the name contains; case-insensitive."),
+  search: Search.optional().describe("Search text: matches if the name contains it, ignoring case."),
   limit: PageLimit,
   cursor: Cursor.optional(),
 });

@@ -10,20 +10,23 @@ import { Environment, RootKeyOut, RootKeyStateField } from "./root-key-schemas.t
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(1024).optional(),
-  search: Search.describe("Text to search for in id, name and start; case-insensitive.")
+  search: Search.describe("Search text: matches if the id, name or start contains it, ignoring case.")
     .meta({ examples: ["billing"] })
     .optional(),
-  environment: Environment.describe("Only root keys with this environment label.").optional(),
-  state: RootKeyStateField.describe("Only root keys in this state.").optional(),
+  environment: Environment.describe("Returns only root keys with this environment label.").optional(),
+  state: RootKeyStateField.describe("Returns only root keys in this state.").optional(),
   v1UsedSince: z.iso
     .date()
-    .describe("Only root keys that called v1 of the API on this UTC date or later.")
+    .describe("Returns only root keys that called the v1 API on this UTC date or later.")
     .meta({ examples: ["2026-01-31"] })
     .optional(),
 });
 type Body = z.output<typeof Body>;
 
-/** Maximum total size of the permissions in a page: a quarter of the page size, because findings and usage repeat the permissions. */
+/**
+ * Maximum total size of the permissions in a page. It is only a quarter of the maximum page size, because findings and usage repeat
+ * permissions.
+ */
 const PERMISSIONS_BYTES_MAX = PAGE_BYTES_MAX / 4;
 
 const required = { readRootKey: onWorkspace("read_root_key") };

@@ -8,7 +8,7 @@ import { toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(1024).optional(),
-  search: Search.describe("Text that the id or name contains; case-insensitive.")
+  search: Search.describe("Search text: matches if the id or name contains it, ignoring case.")
     .meta({ examples: ["shop"] })
     .optional(),
 });

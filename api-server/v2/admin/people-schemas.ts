@@ -32,7 +32,7 @@ export const PersonName = z
   .min(1)
   .max(PERSON_NAME_LENGTH_MAX)
   .regex(/\S/)
-  .describe("Name of the person, which the audit log shows.")
+  .describe("Name of the person, as shown in the audit log.")
   .meta({ examples: ["Ada Lovelace"] });
 
 export const Role = z.enum(PERSON_ROLES).describe("Role in the workspace.");
@@ -41,14 +41,14 @@ export const AllWorkspaces = z.boolean().describe("Whether the role applies to a
 
 const MadeBy = z
   .string()
-  .describe("Who made the sign-in link; omitted for an OpenID provider.")
+  .describe("Who created the sign-in link; omitted if the person signed in with an OpenID provider.")
   .meta({ examples: ["Grace Hopper"] });
 
 /** Maximum number of groups that a response shows. */
 const GROUPS_SHOWN = 50;
 
 export const PersonOut = z.strictObject({
-  sessionId: SessionId.describe("Id of the newest open session, by which other procedures find the person."),
+  sessionId: SessionId.describe("Id of the newest open session. Other procedures use it to identify the person."),
   name: PersonName,
   email: z
     .string()
@@ -57,11 +57,11 @@ export const PersonOut = z.strictObject({
     .meta({ examples: ["ada@example.com"] }),
   subject: z
     .string()
-    .describe("Id at the OpenID provider; for a sign-in link the name.")
+    .describe("The person's id at the OpenID provider, or their name if they signed in with a link.")
     .meta({ examples: ["248289761001"] }),
   signedInBy: z.enum(["link", "oidc"]).describe("Sign-in method."),
   linkMadeBy: MadeBy.optional(),
-  role: Role.describe("Highest role in the workspace, by the current roles file."),
+  role: Role.describe("Highest role in the workspace, according to the current roles file."),
   allWorkspaces: z.boolean().describe("Whether the person is an admin of all workspaces."),
   groups: z
     .array(z.string().meta({ examples: ["platform-team"] }))
@@ -76,7 +76,7 @@ export type PersonOut = z.input<typeof PersonOut>;
 
 export const SessionOut = z.strictObject({
   sessionId: SessionId,
-  isCaller: z.boolean().describe("Whether the session sent this call."),
+  isCaller: z.boolean().describe("Whether this call was made with the session."),
   elsewhere: z
     .boolean()
     .describe(
@@ -134,7 +134,7 @@ export function toSessionOut(
   }: {
     scope: PeopleScope;
     deps: RolesDeps & Pick<Deps, "sessionIdleMs">;
-    /** Ids of the sessions that the caller may not end. */
+    /** Ids of the sessions that the caller is not allowed to end. */
     beyond: ReadonlySet<string>;
     /** Id of the caller's session; `undefined` for a root key. */
     callerId: string | undefined;

@@ -56,7 +56,7 @@ export const PolicyOverview = z.strictObject({
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;
 
-/** @param counted ids of pods that earlier policies of the page have; see `together`. */
+/** @param counted ids of the pods that were counted for earlier policies of the page; see `together`. */
 export function toOverview(
   row: PolicyOverviewRow,
   reports: PolicyReports | undefined,

@@ -39,7 +39,7 @@ const ObjectName = z.strictObject({
   keySpaceId: z
     .string()
     .optional()
-    .describe("Id of the API's key space, by which usage is counted; only for APIs.")
+    .describe("Id of the API's key space. Usage is counted by it. Only for APIs.")
     .meta({ examples: ["ks_2bCd4Ef6Gh8Jk1Mn"] }),
   deleted: z.boolean().describe("Whether the object was deleted. Names of deleted objects are kept for 30 days."),
 });
@@ -47,7 +47,7 @@ type ObjectName = z.input<typeof ObjectName>;
 
 const Data = z
   .array(ObjectName)
-  .describe("Objects sorted by id, without those that do not exist or that the caller may not read.");
+  .describe("Objects, sorted by id. Omits those that do not exist or that the caller is not allowed to read.");
 type Data = z.input<typeof Data>;
 
 const required = {

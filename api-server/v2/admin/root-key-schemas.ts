@@ -47,7 +47,9 @@ export const RootKeyTuples = z
   )
   .min(1)
   .max(ROOT_KEY_PERMISSIONS_MAX)
-  .describe("Permission tuples `<type>.<id or *>.<action>`, which the caller must also hold. Duplicates count once.")
+  .describe(
+    "Permission tuples `<type>.<id or *>.<action>`. The caller must hold each of them as well. Duplicates count once.",
+  )
   .meta({ examples: [["api.*.create_key", "api.api_9xKp3Rt6VwY1zAbC.verify_key"]] });
 
 export const RootKeyExpires = Expires.describe(
@@ -66,7 +68,7 @@ export const RootKeyStart = z
 
 export const RootKeyStateField = z
   .enum(ROOT_KEY_STATES)
-  .describe("State of the root key. A disabled root key is `disabled` even after it has expired.");
+  .describe("State of the root key. A root key that is both disabled and expired is `disabled`.");
 
 const Tuple = z.string().meta({ examples: ["api.*.create_key"] });
 const UtcDate = z.string().meta({ examples: ["2026-01-31"] });
@@ -88,7 +90,7 @@ export const RootKeyOut = z.strictObject({
   name: z
     .string()
     .optional()
-    .describe("Purpose of the root key; may be missing for root keys that the command line created.")
+    .describe("Purpose of the root key. Can be missing if the root key was created on the command line.")
     .meta({ examples: ["billing: creates keys of customers"] }),
   start: RootKeyStart,
   environment: Environment.optional(),
@@ -117,12 +119,12 @@ export const RootKeyDetails = z.strictObject({
   uses: z
     .array(
       z.strictObject({
-        permission: Tuple.describe("Permission that requests of the root key required."),
+        permission: Tuple.describe("Permission that requests with the root key required."),
         lastUsedOn: UtcDate.describe("Last UTC date on which a request required the permission."),
         onlyId: z
           .string()
           .optional()
-          .describe("For a permission with `*`: the requested id, if all requests had the same one.")
+          .describe("For a permission with `*`: the id of the object, if all requests were about the same object.")
           .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
       }),
     )
@@ -138,11 +140,11 @@ export type RootKeyDetails = z.output<typeof RootKeyDetails>;
 export const rootKeyNotFound = (rootKeyId: string): PublicError =>
   new PublicError("root_key_not_found", `There is no root key ${rootKeyId}.`);
 
-/** Whether the caller uses this root key. */
+/** Whether the call was made with this root key. */
 export const isOwn = ({ caller: { actor } }: Pick<Call<unknown>, "caller">, rootKeyId: string): boolean =>
   actor.type === "rootkey" && actor.id === rootKeyId;
 
-/** Returns the error that prevents a caller from accidentally locking itself out; another caller can make the change. */
+/** Returns the error for a change by which a caller would lock itself out, probably by accident. Another caller can make the change. */
 export const rootKeyIsCaller = (rootKeyId: string): PublicError =>
   new PublicError(
     "root_key_is_caller",
@@ -162,7 +164,7 @@ export function readPermissions(given: readonly string[]): readonly string[] {
 /** Maximum number of tuples that an error names; further tuples are only counted. */
 const NAMED = 20;
 
-/** Throws PublicError 403, which names the missing tuples, unless the caller itself holds all tuples that it grants. */
+/** Throws PublicError 403, which names the missing tuples, unless the caller itself holds every tuple that it grants. */
 export function requireToGrant(
   { beyond }: Pick<Grants<RequiredPermission>, "beyond">,
   tuples: readonly string[],

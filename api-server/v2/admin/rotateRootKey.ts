@@ -20,7 +20,9 @@ const Body = z.strictObject({
     .int()
     .min(0)
     .max(ROTATION_OVERLAP_MAX_MS)
-    .describe("Time for which both root keys are valid, in ms: at most 90 days. 0 expires the old one immediately.")
+    .describe(
+      "Time for which both root keys are valid, in ms, at most 90 days. With 0, the old root key expires immediately.",
+    )
     .meta({ examples: [86_400_000] }),
   expires: RootKeyExpires.describe(
     "When the successor expires, Unix milliseconds; null: never. Left out: it lives for as long as the old one was made to live.",

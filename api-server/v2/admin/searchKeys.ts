@@ -18,7 +18,9 @@ import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({
-  apiId: ShortApiId.optional().describe("Only keys of this API. Default: keys of all APIs that the caller may read."),
+  apiId: ShortApiId.optional().describe(
+    "Returns only keys of this API. Default: keys of all APIs that the caller is allowed to read.",
+  ),
   keyId: z
     .string()
     .min(1)
@@ -31,21 +33,23 @@ const Body = z.strictObject({
     .min(1)
     .max(255)
     .optional()
-    .describe("SHA-256 of the complete secret in base64, so that the secret itself is not sent.")
+    .describe("SHA-256 of the complete secret, in base64. The secret itself is never sent.")
     .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] }),
   name: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Text that the name contains, or without `apiId` begins with; case-insensitive.")
+    .describe(
+      "Text in the name, ignoring case. With `apiId`, the name must contain it; without, the name must begin with it.",
+    )
     .meta({ examples: ["Billing"] }),
   start: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Beginning of the shown first characters of the secret; case-sensitive.")
+    .describe("Prefix of the secret's first characters that are stored (`start`); case-sensitive.")
     .meta({ examples: ["prod_3Ab9"] }),
   externalId: z
     .string()
@@ -54,23 +58,25 @@ const Body = z.strictObject({
     .optional()
     .describe("Complete external id of the owner; case-sensitive.")
     .meta({ examples: ["user_123"] }),
-  enabled: z.boolean().optional().describe("Only enabled keys, or only disabled ones."),
-  expired: z.boolean().optional().describe("Only expired keys, or only keys that have not expired."),
+  enabled: z.boolean().optional().describe("true: only enabled keys; false: only disabled keys."),
+  expired: z.boolean().optional().describe("true: only expired keys; false: only keys that have not expired."),
   expiresBefore: z
     .int()
     .min(0)
     .max(EXPIRES_MAX_MS)
     .optional()
-    .describe("Only enabled keys that have not expired and expire before this time, Unix ms; the next to expire first.")
+    .describe(
+      "Returns only enabled, unexpired keys that expire before this time (Unix ms), sorted by expiry, earliest first.",
+    )
     .meta({ examples: [1_769_904_000_000] }),
-  limited: z.boolean().optional().describe("Only keys with credits, or only unlimited ones."),
-  managed: z.boolean().optional().describe("Only keys that a manifest manages, or only unmanaged keys."),
+  limited: z.boolean().optional().describe("true: only keys with credits; false: only unlimited keys."),
+  managed: z.boolean().optional().describe("true: only keys that a manifest manages; false: only unmanaged keys."),
   role: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Only keys with the role that has this id or name.")
+    .describe("Returns only keys with the role that has this id or name.")
     .meta({ examples: ["editor"] }),
   permission: z
     .string()
@@ -104,12 +110,14 @@ const FoundKey = z.strictObject({
     .optional()
     .describe("The owner's external id in your system.")
     .meta({ examples: ["user_123"] }),
-  enabled: z.boolean().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z.boolean().describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   remaining: z
     .int()
     .optional()
-    .describe("Stored remaining credits, only for limited keys. Spending of the last second may be missing.")
+    .describe(
+      "Stored remaining credits; only for limited keys. They may still include credits that were spent in the last second.",
+    )
     .meta({ examples: [1000] }),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
@@ -157,8 +165,8 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>
 }
 
 /**
- * Returns the ids of the APIs whose keys are searched.
- * @throws PublicError 404 and 403, in this order, for a single API; 403 if the caller may not read the keys of any API.
+ * Returns the ids of the APIs in which to search.
+ * @throws PublicError 404 and 403, in this order, for a single API; 403 if the caller is not allowed to read the keys of any API.
  */
 async function apisToSearch(call: Call<Body, typeof required>): Promise<"all" | readonly string[]> {
   const { body, caller, deps } = call;
@@ -174,7 +182,7 @@ async function apisToSearch(call: Call<Body, typeof required>): Promise<"all" | 
   return [apiId];
 }
 
-/** Returns the filter for the database; `undefined` if the named role or permission does not exist, so that no key can match. */
+/** Returns the filter for the database; `undefined` if no key can match because the named role or permission does not exist. */
 async function filterOf(
   db: Queryable,
   body: Body,
@@ -196,7 +204,7 @@ async function filterOf(
   return { ...where, ...flags, keyId, hash, name, start, owner, roleId: roleRow?.id, permissionId: permissionRow?.id };
 }
 
-/** Returns the time of a found key by which the page is sorted. */
+/** Returns the time of a key by which the page is sorted. */
 const sortedAt = ({ created_at, expires_at }: FoundKeyRow, { expiresBefore }: Body): number =>
   expiresBefore === undefined ? created_at : (expires_at ?? 0);
 

@@ -6,18 +6,18 @@ import { analyticsSettingsOf } from "../../domain/analytics/settings.ts";
 import { WorkspaceOut } from "./workspace-schemas.ts";
 
 /*
- * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateQueryLimits`: the settings of `postern workspace update`, under the
- * names of its JSON output.
+ * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateQueryLimits`: the settings that `postern workspace update` can
+ * change, named as in its JSON output.
  */
 
 export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
-  analytics: z.boolean().describe("Whether usage of the workspace can be queried; it is counted in either case."),
+  analytics: z.boolean().describe("Whether usage of the workspace can be queried. Usage is counted in either case."),
   bounds: z
     .array(
       z.strictObject({
         name: z
           .string()
-          .describe("Name of the member of `admin.updateQueryLimits`.")
+          .describe("Name of the corresponding member of `admin.updateQueryLimits`.")
           .meta({ examples: ["queriesPerHour"] }),
         about: z
           .string()
@@ -29,7 +29,7 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
           .meta({ examples: [1000] }),
         byDefault: z
           .number()
-          .describe("What is in force where nothing is set.")
+          .describe("Default, which applies if no value is set.")
           .meta({ examples: [1000] }),
         min: z
           .int()

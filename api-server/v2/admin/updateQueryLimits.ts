@@ -21,7 +21,7 @@ const Body = z.strictObject(
 );
 type Body = z.output<typeof Body>;
 
-// Requires a permission on the installation, because only administrators of the installation set the limits of a workspace.
+// Requires a permission for the installation, because only its administrators can set the limits of a workspace.
 const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateQueryLimits = defineProcedure({
@@ -46,7 +46,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Settings> {
   return activeSettings(deps.db, workspaceId);
 }
 
-/** Returns the requested change as it is stored: `null` for a default. */
+/** Returns the requested change in its stored form, in which `null` means the default. */
 const changeOf = (body: Body): AnalyticsChange =>
   Object.assign(
     {},

@@ -35,7 +35,9 @@ const Body = z.strictObject({
     .int()
     .min(1)
     .optional()
-    .describe("Expected revision. If the root key has another one, it is not changed. Default: any revision.")
+    .describe(
+      "Expected revision. If the root key's revision differs, the root key is not changed. Default: any revision.",
+    )
     .meta({ examples: [1] }),
 });
 type Body = z.output<typeof Body>;

@@ -8,7 +8,7 @@ import { activeSettings, Settings } from "./settings-schemas.ts";
 const Body = z.strictObject({
   analytics: z
     .boolean()
-    .describe("Whether usage of the workspace can be queried; it is counted in either case.")
+    .describe("Whether usage of the workspace can be queried. Usage is counted in either case.")
     .meta({ examples: [true] }),
 });
 type Body = z.output<typeof Body>;

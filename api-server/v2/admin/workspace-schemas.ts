@@ -27,7 +27,9 @@ export const QuotaPerMinute = z
   .min(0)
   .max(QUOTA_MAX)
   .nullable()
-  .describe("Maximum API requests per minute over all root keys; null is unlimited, 0 rejects all requests.")
+  .describe(
+    "Maximum number of API requests per minute, over all root keys. null means unlimited; 0 rejects all requests.",
+  )
   .meta({ examples: [6000] });
 
 export const WorkspaceOut = z.strictObject({

@@ -8,11 +8,11 @@ import { type Call, DataJson, defineProcedure, type Procedure } from "../../proc
 
 /* `analytics.getVerifications` and `analytics.getRatelimits`: SQL over usage (api-v2.md section 18). */
 
-/** Body of a query; other members are ignored. The length of the query is checked after the permission. */
+/** Body of a query. Other members are ignored. The length of `query` is checked after the permission. */
 const Body = z.object({
   query: z
     .string()
-    .describe("One SELECT in a subset of ClickHouse's SQL, of at most 16,384 bytes in UTF-8.")
+    .describe("One SELECT in a subset of ClickHouse's SQL, at most 16,384 bytes long (UTF-8).")
     .meta({
       examples: ["SELECT outcome, sum(count) AS total FROM key_verifications_per_day_v1 GROUP BY outcome"],
     }),

@@ -22,7 +22,7 @@ const Body = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("Only keys of this identity.")
+    .describe("Returns only keys of this identity.")
     .meta({ examples: ["user_123"] }),
   decrypt: z.boolean().default(false).describe("Whether to return the secrets of recoverable keys."),
   revalidateKeysCache: z.boolean().default(false).describe("Has no effect: the list is always read from the database."),

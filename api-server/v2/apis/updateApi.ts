@@ -30,7 +30,7 @@ const Body = z.strictObject({
     .max(255)
     .nullable()
     .optional()
-    .describe("Default number of random bytes of new keys; `null` for 16.")
+    .describe("Default number of random bytes in new keys; `null` restores 16.")
     .meta({ examples: [24] }),
   ipAllowList: z
     .array(
@@ -41,12 +41,16 @@ const Body = z.strictObject({
     )
     .max(IP_ALLOW_LIST_MAX)
     .optional()
-    .describe("Client addresses and CIDR blocks that may use keys of the API. An empty list allows every address."),
-  deleteProtection: z.boolean().optional().describe("Whether the API cannot be deleted."),
+    .describe(
+      "Client addresses and CIDR blocks from which keys of the API can be used. An empty list allows every address.",
+    ),
+  deleteProtection: z.boolean().optional().describe("Whether the API is protected from deletion."),
   keyEncryption: z
     .boolean()
     .optional()
-    .describe("Whether new keys of the API can be recoverable; the api-servers also need an encryption key."),
+    .describe(
+      "Whether new keys of the API can be recoverable. This also requires that the api-servers have an encryption key.",
+    ),
 });
 type Body = z.output<typeof Body>;
 

@@ -8,7 +8,7 @@ import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),
-  ratelimits: RatelimitsIn.optional().describe("Limits that all keys of the identity share. Each name may occur once."),
+  ratelimits: RatelimitsIn.optional().describe("Limits that all keys of the identity share. Names must be unique."),
 });
 type Body = z.output<typeof Body>;
 

@@ -10,7 +10,7 @@ import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Text that the id or externalId contains; case-insensitive.").optional(),
+  search: Search.describe("Search text: matches if the id or `externalId` contains it, ignoring case.").optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -34,7 +34,8 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<IdentityO
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  // A root key without permission for any identity gets 403 before any read. The error names both possible permissions, and no id.
+  // A root key that has the permission for no identity at all gets 403 before any read. The error names both possible permissions, but no
+  // ids.
   if (!call.holdsForSome(required.readIdentity)) call.require(required.readIdentity, "<id>");
   // Reads one extra id. If it exists, there is a next page, which starts with this id.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };

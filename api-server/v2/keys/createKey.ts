@@ -36,7 +36,10 @@ const Body = z.strictObject({
   expires: Expires.optional(),
   credits: Credits.optional().describe("Credits of the key. Default: unlimited."),
   ratelimits: RatelimitsIn.optional().describe("If several entries have the same name, the last one applies."),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   recoverable: z
     .boolean()
     .default(false)

@@ -28,19 +28,22 @@ import { describePolicy } from "../policies/schemas.ts";
 import type { Asked, ExplainedOut } from "./explain-schemas.ts";
 import { CallVerification } from "./key-verification.ts";
 
-/* Shared steps of keys.explainVerification and admin.explainVerification, after the key's workspace has been found. */
+/* The part of keys.explainVerification and admin.explainVerification that follows once the key's workspace is known. */
 
 export interface ExplainedCall {
   readonly deps: Deps;
   readonly workspaceId: string;
-  /** Base64 SHA-256 of the key. */
+  /** SHA-256 of the key, in base64. */
   readonly hash: string;
   readonly asked: Asked;
-  /** Policy of the gate that receives the request; `undefined` for a call of keys.verifyKey. */
+  /** Policy of the gate that would receive the request; `undefined` to explain a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
-  /** Returns whether the caller may learn about the keys of an API; "all" if it may learn about every key of the workspace. */
+  /**
+   * Returns whether the caller is allowed to know about the keys of an API; "all" if it is allowed to know about every key of the
+   * workspace.
+   */
   readonly mayVerify: ((apiId: string) => boolean) | "all";
-  /** Client IP of a call of keys.verifyKey. */
+  /** Client address of the explained call of keys.verifyKey. */
   readonly clientIp: string | undefined;
 }
 
@@ -53,8 +56,8 @@ export const EXPLAIN_ERRORS = [
 ] as const;
 
 /**
- * Returns the policy that the body names; `undefined` if it names none. Throws PublicError 404, or 400 if the body also has members that
- * the rules of the policy determine.
+ * Returns the policy that the body names; `undefined` if it names none. Throws PublicError 404 for an unknown policy, and 400 if the body
+ * also has members that the policy's rules determine.
  */
 export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
   const { policyId } = asked;
@@ -70,7 +73,7 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
 /** Explains the decision of a verification without charging. Throws the same errors as keys.verifyKey for the body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
-  // Reads the policy first, because a policy of a later release is an error.
+  // Reads the policy first, because it is an error if a later release has written it.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {
@@ -162,7 +165,7 @@ async function explainAtGate(
   };
 }
 
-/** Returns the steps up to the rule, followed by the others: a gate checks failed attempts between them. */
+/** Returns the steps up to the matching of a rule, and separately the steps after it: a gate checks failed attempts in between. */
 function splitAtRule(steps: readonly Step[]): [Step[], ...Step[]] {
   const end = steps.findIndex(({ step }) => step === "rule") + 1;
   return [steps.slice(0, end), ...steps.slice(end)];
@@ -201,7 +204,7 @@ async function describeGates(
   return { dataPlane: shown };
 }
 
-/** Returns the data age of the gate that is furthest behind, ms; `undefined` if no gate reports. */
+/** Returns the age of the data at the gate that is furthest behind, ms; `undefined` if no gate reports. */
 function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | undefined {
   if (dataPlane === undefined || dataPlane.pods === 0) return undefined;
   return dataPlane.maxStalenessMs >= toJsonMs(Number.POSITIVE_INFINITY)
@@ -237,7 +240,7 @@ class ExplainedCallVerification extends CallVerification {
   }
 }
 
-/** Verifies as a gate does. Access to the API was checked before, and the cached data of the gate counts as fresh. */
+/** Verifies as a gate does. The caller's access to the API has already been checked, and the gate's cached data is assumed to be fresh. */
 function atGate(
   call: ExplainedCall,
   policy: CompiledPolicy,
@@ -250,7 +253,10 @@ function atGate(
   return new RuleVerification({ projection, workspaceId }, { active: { policy }, ...request, address, hash, clientIp });
 }
 
-/** Returns the client address as limits count it. Throws PublicError 400 if a limit of the rule requires it and the body has none. */
+/**
+ * Returns the client address in the form in which limits count it. Throws PublicError 400 if a limit of the rule requires an address and
+ * the body has none.
+ */
 function addressOf(
   { asked: { clientIp } }: ExplainedCall,
   { clientAddress }: CompiledPolicy,
@@ -262,7 +268,7 @@ function addressOf(
   return networkOf(clientIp ?? "", clientAddress?.ipv6PrefixBits);
 }
 
-/** Parses a stored policy. Throws PublicError 412 for a policy of a later release. */
+/** Parses a stored policy. Throws PublicError 412 if a later release has written it. */
 function readPolicy(row: PolicyRow): CompiledPolicy {
   const { policy, problem } = readStoredPolicy(row.policy);
   if (policy !== undefined) return policy;

@@ -82,16 +82,16 @@ export type Asked = z.output<typeof Asked>;
 const Seen = z.strictObject({
   state: z
     .enum(["found", "gone", "missing", "unreadable", "away"])
-    .describe("State of the record. `missing`: the store does not have it, so that a gate responds with 503."),
+    .describe("State of the record. `missing`: the store does not have it, so a gate responds with 503."),
   version: number("Of the projected record.", 812).optional(),
   problem: text("Reason why the record cannot be read.", "nothing is projected").optional(),
 });
 
-const AGE = "How old what is known of it may be, ms; −1 when that is not known.";
+const AGE = "Maximum age of the data about the record, ms; −1 if it is unknown.";
 
 const SourceOut = z.strictObject({
   kind: z.enum(SOURCE_KINDS).describe("Kind of the record."),
-  id: text("Its id; empty where it has none.", "role_6dEf8Gh0Jk2Lm4Np"),
+  id: text("Id of the record; empty if it has none.", "role_6dEf8Gh0Jk2Lm4Np"),
   name: text(
     "Name of the record; for an override its identifier or pattern, for an identity its external id.",
     "editor",
@@ -100,10 +100,12 @@ const SourceOut = z.strictObject({
 });
 
 const StepOut = z.strictObject({
-  step: z.enum(STEPS).describe("Check of this step; steps are in the order of a verification."),
+  step: z
+    .enum(STEPS)
+    .describe("Check that this step performs. Steps are listed in the order in which a verification performs them."),
   result: z
     .enum(["passed", "refused", "skipped"])
-    .describe("Result of the step. `skipped`: the request has no value for this check."),
+    .describe("Result of the step. `skipped`: the request has no value to check."),
   decisive: z.boolean().describe("Whether this step determines the code."),
   observed: text("Checked value; empty if the step has none.", "disabled"),
   detail: text("Description of the result.", "The key is disabled."),
@@ -125,12 +127,14 @@ const LimitOut = z.strictObject({
   retryAt: unixMs("When a refused request could pass, Unix ms, if nothing else consumes until then.").optional(),
   async: z
     .boolean()
-    .describe("Whether each process counts on its own and syncs in the background, so that processes may differ."),
+    .describe(
+      "Whether each process counts by itself and syncs in the background, so the counts of processes may differ.",
+    ),
   overridden: z.boolean().describe("Whether an override of the namespace sets the limit."),
   override: z
     .strictObject({
       id: text("Id of the override.", "rlor_3mNp5Qr7St9Uv2Wx"),
-      identifier: text("Identifier of the override, or its matching pattern.", "partner_*"),
+      identifier: text("Identifier of the override, which may be a pattern.", "partner_*"),
       limitBefore: number("The limit that it replaces.", 100),
       durationBefore: number("The length of the window that it replaces, ms.", 60_000),
     })
@@ -141,7 +145,7 @@ const LimitOut = z.strictObject({
 /** The key's record in each store. */
 export const StoresOut = z.strictObject({
   postgres: Seen.describe("The record in Postgres, the source of truth."),
-  gates: Seen.describe("The record in Redis, which gates read."),
+  gates: Seen.describe("The record in Redis, from which gates read."),
   isSame: z.boolean().describe("Whether the record in Redis equals the one in Postgres."),
   stalenessMs: number("How old the data of this api-server may be, ms; −1 when unknown.", 850),
 });
@@ -155,14 +159,14 @@ const PermissionsOut = z.strictObject({
         by: z
           .array(
             z.strictObject({
-              slug: text("A permission of the key that satisfies it.", "orders.*"),
+              slug: text("A permission of the key that satisfies the queried permission.", "orders.*"),
               role: text(
                 "The role through which the key has it; left out when the key has it itself.",
                 "editor",
               ).optional(),
             }),
           )
-          .describe("Permissions of the key that satisfy the queried one, at most 10."),
+          .describe("Permissions of the key that satisfy the queried permission, at most 10."),
       }),
     )
     .describe("Permissions that the query names."),
@@ -196,7 +200,10 @@ export const ExplainedOut = z.strictObject({
   externalId: text("The owner's external id in your system.", "user_123").optional(),
   apiId: text("Id of the key's API.", "api_9xKp3Rt6VwY1zAbC").optional(),
   rule: number("At a gate: the rule that matched, from 0, −1 for the implicit one.", 0).optional(),
-  ruleName: text("At a gate: the name of the rule, if it has one.", "refund").optional(),
+  ruleName: text(
+    "Name of the matching rule, for a request at a gate; omitted if the rule has no name.",
+    "refund",
+  ).optional(),
   dataPlane: DataPlane.omit({ podIds: true })
     .optional()
     .describe(
@@ -206,7 +213,7 @@ export const ExplainedOut = z.strictObject({
     "Mode of the policy; only for an explanation at a gate. `Audit` admits the request whatever the code is.",
     "Enforce",
   ).optional(),
-  steps: z.array(StepOut).describe("All steps, including those after the deciding one."),
+  steps: z.array(StepOut).describe("All steps, including those after the decisive one."),
   permissions: PermissionsOut.describe("Required permissions, and the permissions of the key."),
   limits: z.array(LimitOut).describe("Limits that would be charged."),
   credits: z

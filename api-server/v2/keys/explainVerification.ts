@@ -50,7 +50,7 @@ export const explainVerification = defineProcedure({
 type ExplainCall = Call<Body, typeof required>;
 
 async function handle(call: ExplainCall): Promise<Data> {
-  // Checks permissions before the lookup, so that the error reveals nothing about the key.
+  // Checks permissions before looking up the key, so that the error reveals nothing about it.
   for (const one of [required.verifyKey, required.readKey]) if (!call.holdsForSome(one)) call.require(one);
   const { body, caller, deps, origin } = call;
   const { workspaceId } = caller;

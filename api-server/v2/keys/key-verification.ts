@@ -15,7 +15,7 @@ import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { Body } from "./verify-schemas.ts";
 
-/** Members of a call that describe a verification, except the key. */
+/** The members of a call that describe a verification, without the key. */
 export type Asked = Pick<Body, "permissions" | "ratelimits" | "credits">;
 
 /** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller may see. */
@@ -67,12 +67,15 @@ export abstract class CallVerification implements Verification {
   }
 }
 
-/** Permission that is required on the API of the key. Without it, the caller learns nothing about the key. */
+/** Permission that is required on the key's API. A caller without it learns nothing about the key. */
 export const VERIFY_KEY = onApi("verify_key");
 
 type VerifyCall = CallNeeding<Body, typeof VERIFY_KEY>;
 
-/** A call of `keys.verifyKey` for edge/verification. Its root key determines which keys it may see, and its body the requested checks. */
+/**
+ * A call of `keys.verifyKey` for edge/verification. The root key determines which keys the call can see, and the body determines the
+ * checks.
+ */
 export class KeyVerification extends CallVerification {
   readonly #call: VerifyCall;
 
@@ -115,13 +118,13 @@ function readQuery(text: string): Query {
 
 const DEFAULT_CREDIT_COST = 1;
 
-/** Charges of a call that names no limit and no cost, like most calls: they depend only on the key. */
+/**
+ * Charges of a call that names neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
+ * key.
+ */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
-/**
- * Returns the plan with another cost. The list of limits remains the same object, because the counters use this object as the key of a
- * cache.
- */
+/** Returns the plan with another cost. The list of limits remains the same object, because the counters cache data by this object. */
 const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
   cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
 

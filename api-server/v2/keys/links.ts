@@ -23,12 +23,15 @@ import { KeyId, RoleName, Slug } from "../schemas.ts";
 
 /* `keys.addPermissions`, `keys.setPermissions`, `keys.removePermissions`, and the same three for roles. */
 
-/** Properties that distinguish the procedures that link permissions or roles to keys. */
+/** Properties in which the procedures that link permissions or roles to keys differ. */
 interface Linking<End, Permissions extends RequiredPermissions>
   extends Pick<Procedure<z.ZodType, z.ZodType, Permissions>, "path" | "summary" | "description" | "permissions"> {
-  /** Names of the permissions or roles in the body. */
+  /** Returns the names of the permissions or roles in the body. */
   readonly names: z.ZodType<string[]>;
-  /** Permissions that every call needs, even if it would change nothing, so that the response reveals nothing about the key. */
+  /**
+   * Permissions that every call requires. They are required even if the call would change nothing; otherwise, the response would reveal
+   * something about the key.
+   */
   readonly needed: readonly Permissions[keyof Permissions][];
   /** Looks up the named permissions or roles, and returns the change. */
   readonly relink: (

@@ -11,12 +11,14 @@ import { apiNotFound, invalidField, migrationNotFound } from "../../domain/refus
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
-/** Maximum total number of permissions, roles and limits of all keys in a request, because each of them is a row that must be projected. */
+/**
+ * Maximum total number of permissions, roles and limits of all keys in a request. Limited because each of them is a row that must be
+ * projected.
+ */
 const PARTS_MAX = 100_000;
 
 /**
- * Maximum number of keys in a request: four concurrent requests of this size take half of the memory of a replica, and each takes a few
- * seconds.
+ * Maximum number of keys in a request. Four concurrent requests of this size take half of a replica's memory, and each takes a few seconds.
  */
 const IMPORTED_KEYS_MAX = 10_000;
 
@@ -29,7 +31,7 @@ const Hash = z
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
-/** Schema of a key in the request; the command line validates files with it. */
+/** Schema of a key in the request. The command line also uses it, to validate files. */
 export const ImportedKey = z.strictObject({
   hash: Hash,
   name: z
@@ -52,7 +54,10 @@ export const ImportedKey = z.strictObject({
   expires: Expires.optional(),
   credits: Credits.optional().describe("Credits of the key. Default: unlimited."),
   ratelimits: RatelimitsIn.optional().describe("If several entries have the same name, the last one applies."),
-  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
 });
 
 const Body = z.strictObject({
@@ -92,7 +97,7 @@ const Data = z.strictObject({
     .describe("Keys that were created."),
   failed: z
     .array(z.string())
-    .describe("Hashes of existing keys, which were not changed.")
+    .describe("Hashes of keys that already exist. These keys were not changed.")
     .meta({ examples: [[]] }),
 });
 type Data = z.input<typeof Data>;

@@ -62,7 +62,7 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    // The API, and with it the key, may have been deleted while this call waited for the lock of the key.
+    // While this call waited for the key's lock, the API may have been deleted, and with it the key.
     if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
@@ -88,7 +88,10 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
   });
 }
 
-/** Throws PublicError 403 for any missing permission, then 412. Returns the vault if the key is recoverable, otherwise `undefined`. */
+/**
+ * Returns the vault if the key is recoverable, otherwise `undefined`. Throws PublicError 403 for a missing permission; only then checks for
+ * 412.
+ */
 async function checkGrants(
   tx: PoolClient,
   call: Call<Body, typeof required>,
@@ -103,9 +106,9 @@ async function checkGrants(
 }
 
 /**
- * Returns the exact remaining credits of the old key. The function suspends the counter during the read, and leaves it unchanged: reroll
- * copies the credits. So both keys can be used during a grace period, and a caller that missed the response and repeats the call loses no
- * credits. This gives the caller no new authority, because it may create keys with any credits (api-v2.md section 13.8).
+ * Returns the exact remaining credits of the old key. Suspends the counter for the read, but does not change it, because reroll copies the
+ * credits. So both keys can be used during a grace period, and a caller that missed the response and repeats the call loses no credits.
+ * Copying gives the caller no new authority, because it can create keys with any number of credits anyway (api-v2.md section 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
@@ -138,7 +141,7 @@ async function insertSuccessor(
     hash,
     start,
     name: old.name,
-    // The new key does not get a deleted identity, because a deleted identity has no keys.
+    // If the identity was deleted, the new key gets none, because a deleted identity must not have keys.
     identityId: old.external_id === null ? null : old.identity_id,
     ownerId: old.owner_id,
     environment: old.environment,
@@ -152,7 +155,7 @@ async function insertSuccessor(
       granted: credits.remaining,
       refillAmount: credits.refillAmount,
       refillDay: credits.refillDay,
-      // A refill that the old key has not received yet is due for the new key too.
+      // A refill that is due but that the old key has not received yet is due for the new key too.
       lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
       lastRefillAt: old.last_refill_at,
     },

@@ -26,7 +26,7 @@ const Data = z.strictObject({
   remaining: z
     .int()
     .nullable()
-    .describe("Remaining credits after the change; null is unlimited.")
+    .describe("Remaining credits after the change; null means unlimited.")
     .meta({ examples: [1500] }),
   refill: Refill.optional().describe("Refill of the credits, if the key has one."),
 });

@@ -44,18 +44,21 @@ const Body = z.strictObject({
   externalId: ExternalId.nullable()
     .optional()
     .describe("External id of the new owner; null detaches the key from its identity."),
-  meta: Meta.nullable().optional().describe("New metadata, which replaces the old; null removes it."),
+  meta: Meta.nullable().optional().describe("New metadata. It replaces all existing metadata; null removes it."),
   expires: Expires.nullable().optional().describe("New expiry, Unix ms; null means that the key never expires."),
   credits: CreditsUpdate.nullable().optional().describe("null makes the credits unlimited and removes the refill."),
   ratelimits: RatelimitsIn.nullable()
     .optional()
-    .describe("New limits, which replace all limits of the key; null or `[]` removes all."),
-  enabled: z.boolean().optional().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+    .describe("New limits. They replace all limits of the key; null or `[]` removes all."),
+  enabled: z
+    .boolean()
+    .optional()
+    .describe("Whether the key is enabled. Verifying a disabled key returns the code DISABLED."),
   roles: z
     .array(UpdateRoleName)
     .max(100)
     .optional()
-    .describe("Names of roles, which replace all roles of the key; `[]` removes all."),
+    .describe("Names of roles. They replace all roles of the key; `[]` removes all."),
   permissions: z
     .array(UpdateSlug)
     .max(1000)

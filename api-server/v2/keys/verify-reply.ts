@@ -5,13 +5,13 @@ import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verif
 import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
 
-/** Members of a response that describe the key and are the same for every outcome. They are cached as long as the key's record. */
+/** Members of a response that describe the key and do not depend on the outcome. They are cached for as long as the key's record. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
 /** Returns the response members that describe the key, as JSON without the enclosing braces. The result is never empty. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
-/** Response if the key does not exist, or if the caller must not find out that it exists. */
+/** Response if the key does not exist, or the caller must not find out that it exists. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
@@ -48,7 +48,7 @@ function checkedJson(
   return `{${which},"exceeded":${!passed},"remaining":${remaining},"reset":${resetMs},"autoApply":${autoApply}}`;
 }
 
-/** Returns the members in the order of the schema, which is the order in the response. */
+/** Returns the members in the order of the schema, so that they have this order in the response. */
 function toKeyPart(view: KeyView): KeyPart {
   const { key, identity, permissions, roles } = view;
   return {

@@ -105,14 +105,14 @@ const CheckedRatelimit = z.strictObject({
   exceeded: z.boolean().describe("Whether this limit was exceeded."),
   remaining: z
     .int()
-    .describe("Remaining units of the window.")
+    .describe("Units that remain in the window.")
     .meta({ examples: [99] }),
   reset: unixMs("End of the window, Unix milliseconds."),
   autoApply: AutoApplyOut,
 });
 
 export const Data = z.strictObject({
-  valid: z.boolean().describe("Whether the key may be used: true only for the code VALID."),
+  valid: z.boolean().describe("Whether the key is valid for this request: true only for the code VALID."),
   code: Code.describe(
     "The result, or the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the caller's address is not on the IP allow-list of the API, which has addresses and CIDR ranges.",
   ),

@@ -25,10 +25,13 @@ export const verifyKey = defineProcedure({
   handle,
 });
 
-/** Handles a call. Returns without a promise for a cached key without limits and credits, because customers call it with every request. */
+/**
+ * Handles a call. Returns synchronously for a cached key without limits and credits: customers make this call for every request that they
+ * receive, and a promise would make it slower.
+ */
 function handle(call: Call<Body, typeof required>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
-  // Checks the permission before the lookup, so that the error reveals nothing about the key.
+  // Checks the permission before looking up the key, so that the error reveals nothing about it.
   if (!call.holdsForSome(required.verifyKey)) call.require(required.verifyKey);
   const verification = new KeyVerification(call);
   const verdict = verify(new ServerCounting(call.deps), verification);
@@ -57,7 +60,7 @@ function respond(
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);
 }
 
-/** Returns the remaining credits of the key, which every response contains; `undefined` if the key is unlimited. */
+/** Returns the remaining credits of the key; `undefined` if the key is unlimited. Every response contains them. */
 function findRemaining(
   { deps }: Call<Body>,
   view: KeyView,
@@ -66,7 +69,7 @@ function findRemaining(
   if (counted !== undefined) return remainingAfter(deps, view, counted);
   const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
-  // The call was rejected before credits were charged. The decision needs no database, so the credits, which are only informative, are
+  // The call was rejected before credits were charged, so the credits did not affect the decision and are only informative. They are
   // omitted if they are unavailable.
   return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
     if (isDatabaseUnavailable(error)) return undefined;

@@ -41,7 +41,7 @@ const Body = z.strictObject({
     .int()
     .min(1)
     .optional()
-    .describe("Generation of the Kubernetes object; default: counts the changes. Only for policies.")
+    .describe("Generation of the Kubernetes object. Default: the number of changes so far. Only for policies.")
     .meta({ examples: [3] }),
   mayReferTo: z
     .array(ManagerOfManifest)
@@ -53,12 +53,14 @@ const Body = z.strictObject({
   adopt: z
     .enum(["Match", "Override"])
     .optional()
-    .describe("As `spec.adopt`, over which it takes precedence.")
+    .describe("Same as `spec.adopt`, but takes precedence over it.")
     .meta({ examples: ["Match"] }),
   onlyIfManaged: z
     .boolean()
     .default(false)
-    .describe("Whether to change only what the manifest already manages: otherwise 409 `not_managed`."),
+    .describe(
+      "Whether to change only objects that the manifest already manages, and otherwise respond with 409 `not_managed`.",
+    ),
   secret: z
     .strictObject({
       keyId: z
@@ -68,7 +70,9 @@ const Body = z.strictObject({
         .optional()
         .describe("Id of the key that the Secret contains; omitted if it contains none.")
         .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
-      mayIssue: z.boolean().describe("Whether a key may be issued, because the caller can write it to the Secret."),
+      mayIssue: z
+        .boolean()
+        .describe("Whether a key may be issued. Set it only if the caller can write the key to the Secret."),
     })
     .optional()
     .describe("State of the Secret. Required for kind `ApiKey`."),
@@ -82,10 +86,12 @@ const anyValue = (what: string) => z.unknown().optional().describe(what);
 const Data = z.strictObject({
   outcome: z
     .enum(["created", "updated", "unchanged"])
-    .describe("What the call changed, or would change.")
+    .describe("Outcome of the call, or on a dry run, the outcome that it would have.")
     .meta({ examples: ["updated"] }),
   ids: StoredIds,
-  digest: Digest.optional().describe("Digest as in `managed.listDigests`; only for roles, namespaces and overrides."),
+  digest: Digest.optional().describe(
+    "Digest of the object, as in `managed.listDigests`; only for roles, namespaces and overrides.",
+  ),
   changes: z
     .array(
       z.strictObject({
@@ -107,11 +113,11 @@ const Data = z.strictObject({
           .meta({ examples: ["spec.rules[1]"] }),
         message: z
           .string()
-          .describe("What is probably not meant.")
+          .describe("Description of what is probably unintended.")
           .meta({ examples: ["never matches, because rule 0 matches every request before it"] }),
       }),
     )
-    .describe("Parts of a policy that are probably not what its author meant."),
+    .describe("Warnings about parts of a policy that are probably unintended."),
   policy: PolicyStatus.optional().describe(
     "Stored policy as in `policies.listStatus`; only for policies, not on a dry run.",
   ),
@@ -123,14 +129,14 @@ const Data = z.strictObject({
         .optional()
         .describe("Id of the key that the issued one replaces.")
         .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
-      needsIssue: z.boolean().describe("Whether a key must be issued, which `mayIssue` did not allow."),
+      needsIssue: z.boolean().describe("Whether a key is missing but was not issued, because `mayIssue` was false."),
       nextRotation: unixMs("Time of the next rotation, Unix milliseconds.").optional(),
       nextMs: z
         .number()
         .optional()
-        .describe("Time until a call changes something again, in ms.")
+        .describe("Time until the next call has something to change, in ms.")
         .meta({ examples: [3_600_000] }),
-      hasEnded: z.boolean().describe("Whether `spec.expires` is over."),
+      hasEnded: z.boolean().describe("Whether `spec.expires` has passed."),
     })
     .optional()
     .describe("State of the key; only for kind `ApiKey`."),
@@ -142,7 +148,7 @@ const required = TO_APPLY;
 export const applyObject = defineProcedure({
   path: "managed.applyObject",
   effect: "change",
-  summary: "Store what a manifest says",
+  summary: "Apply a manifest to its stored objects",
   description:
     "Makes the stored objects of one manifest equal to its spec, in one transaction: all of it or nothing. Applying the same manifest again changes nothing. The headers `Postern-Manager`, `Postern-Adopt` and `Postern-Release` have no effect.",
   permissions: required,
@@ -178,7 +184,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   });
   const { outcome, changes, warnings = [] } = applied;
   const answer = { outcome, changes: [...changes], warnings: [...warnings] };
-  // The ids of objects that a dry run created do not exist.
+  // Objects that a dry run created do not exist, so their ids are omitted.
   if (dryRun) return { ...answer, ids: outcome === "created" ? {} : applied.ids };
   const { key } = applied;
   const stored = {
@@ -202,7 +208,7 @@ const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
 
 type Apply = (transaction: Transaction) => Promise<Applied & { readonly key?: KeyOutcome }>;
 
-/** Validates the spec of each kind, and returns what applies it. */
+/** By kind: validates the spec, and returns the function that applies it. */
 const APPLY: Readonly<Record<AppliedKind, (body: Body) => Apply>> = {
   Role: (body) => applying(body, RoleSpec, applyRole),
   RatelimitNamespace: (body) => applying(body, RatelimitNamespaceSpec, applyNamespace),

@@ -22,7 +22,7 @@ type Body = z.output<typeof Body>;
 const Data = z.strictObject({
   outcome: z
     .enum(["deleted", "released", "absent"])
-    .describe("`released`: the object exists without a manager. `absent`: the manifest managed nothing.")
+    .describe("`released`: the object still exists, but has no manager. `absent`: the manifest managed nothing.")
     .meta({ examples: ["deleted"] }),
   ids: StoredIds.describe("Ids of the deleted or released objects."),
 });
@@ -33,7 +33,7 @@ const required = TO_DELETE;
 export const deleteObject = defineProcedure({
   path: "managed.deleteObject",
   effect: "change",
-  summary: "Delete what a manifest manages",
+  summary: "Delete the objects that a manifest manages",
   description:
     "Deletes or releases the stored objects of one manifest, in one transaction. A policy is always deleted; `deletionPolicy` is about its API. An API with keys is not deleted. Calling it again changes nothing.",
   permissions: required,

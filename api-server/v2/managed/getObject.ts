@@ -32,7 +32,7 @@ const Data = z.strictObject({
     .optional()
     .describe("Last manager of an unmanaged object.")
     .meta({ examples: ["main/ApiKeyPolicy/shop/orders"] }),
-  async: z.boolean().optional().describe("Whether each process counts on its own; only for overrides."),
+  async: z.boolean().optional().describe("Whether each process counts by itself; only for overrides."),
 });
 type Data = z.input<typeof Data>;
 
@@ -78,7 +78,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 
 interface ManagedObject {
   readonly manager: string | null;
-  /** Id for the permission to read the object; `undefined` if the permission has no form with an id. */
+  /** Id to use in the permission to read the object; `undefined` if that permission has no form with an id. */
   readonly permissionId: string | undefined;
   /** Whether the limit is asynchronous; only for an override. */
   readonly async?: boolean;

@@ -9,7 +9,7 @@ const Body = z.strictObject({
     .enum(DIGESTED_KINDS)
     .describe("Kind of the objects.")
     .meta({ examples: ["role"] }),
-  cluster: Cluster.describe("Only objects whose manager name begins with this cluster."),
+  cluster: Cluster.describe("Returns only objects whose manager's name begins with this cluster."),
   limit: LongLimit,
   cursor: Cursor.optional(),
 });

@@ -5,7 +5,7 @@ import { MANAGED_KINDS } from "../../db/managed-objects.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { onApi, onNamespace, onRbac } from "../../domain/permissions/required-permissions.ts";
 
-/* Schemas, required permissions and 404 errors of managed.*, by kind of object. */
+/* Schemas, required permissions and 404 errors of the managed.* procedures, by kind of object. */
 
 export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
@@ -33,7 +33,7 @@ export const TO_READ = {
   readKey: onApi("read_key", "for kind `key`"),
 };
 
-/** Permission that is required to find out whether an object exists: the permission to read it. */
+/** Permission to read objects of the kind. It is required even to find out whether an object exists. */
 export const TO_LEARN_OF = {
   api: TO_READ.readApi,
   role: TO_READ.readRole,

@@ -15,13 +15,13 @@ export const ManagerOfManifest = z
   .string()
   .max(1015)
   .regex(MANAGER)
-  .describe("Manager: `<cluster>/<kind>/<namespace>/<name>` of the manifest, with the kind of the call.")
+  .describe("Manager: `<cluster>/<kind>/<namespace>/<name>` of the manifest. Its kind must be that of the call.")
   .meta({ examples: ["main/Role/shop/editor"] });
 
 export const DryRun = z
   .boolean()
   .default(false)
-  .describe("Whether to return the result without changing anything. Only permissions to read are then required.");
+  .describe("Whether to only return the result, without changing anything. This requires only permissions to read.");
 
 export const OnlyIfFence = z
   .int()
@@ -64,7 +64,7 @@ export const StoredIds = z
   })
   .describe("Ids of the stored objects of the manifest. On a dry run, new objects have none.");
 
-/** @throws PublicError 400 if the manager is of another kind than the manifest. */
+/** @throws PublicError 400 if the kind in the manager's name is not that of the manifest. */
 export function requireKind(manager: string, kind: AppliedKind): void {
   if (parseManager(manager)?.kind === kind) return;
   throw invalidField("body.manager", `expected a manager of the kind ${kind}: <cluster>/${kind}/<namespace>/<name>`);

@@ -9,7 +9,9 @@ import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: ShortCursor.optional(),
-  search: Search.describe("Text to search for in id, name, slug and description; case-insensitive.").optional(),
+  search: Search.describe(
+    "Search text: matches if the id, name, slug or description contains it, ignoring case.",
+  ).optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -18,7 +20,7 @@ const required = { readPermission: onRbac("read_permission") };
 export const listPermissions = defineListProcedure({
   path: "permissions.listPermissions",
   effect: "read",
-  summary: "List the permissions",
+  summary: "List all permissions",
   description: "In the order of their ids.",
   permissions: required,
   errors: [],

@@ -10,7 +10,7 @@ import { describeRoles, RoleOut, ShortCursor } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: ShortCursor.optional(),
-  search: Search.describe("Text that the id, name or description contains; case-insensitive.").optional(),
+  search: Search.describe("Search text: matches if the id, name or description contains it, ignoring case.").optional(),
 });
 type Body = z.output<typeof Body>;
 

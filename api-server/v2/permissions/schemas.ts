@@ -31,12 +31,12 @@ export const PermissionName = z
   .describe("Display name; need not be unique.")
   .meta({ examples: ["Read documents"] });
 
-/** Id or slug of a permission. Ids use the same characters as slugs, so one pattern is enough. */
+/** Id or slug of a permission. Ids consist of the same characters as slugs, so one pattern is enough for both. */
 export const Permission = Slug.describe(
   "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
 ).meta({ examples: ["documents.read"] });
 
-/** Maximum number of permissions in one call; wildcards grant more. */
+/** Maximum number of permissions in one call. To grant more, use wildcards. */
 export const SLUGS_MAX = 1000;
 
 /** Cursor of the lists of permissions.*. */
@@ -60,7 +60,7 @@ export const PermissionOut = z.strictObject({
     .meta({ examples: ["Read documents"] }),
   slug: z
     .string()
-    .describe("Slug that permission queries name.")
+    .describe("Slug, by which permission queries name the permission.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionOut.optional(),
 });
@@ -94,7 +94,7 @@ export const toRoleOut = ({ id, name, description }: RoleRow, permissions: reado
   ...(permissions.length === 0 ? {} : { permissions: permissions.map(toPermissionOut) }),
 });
 
-/** Returns roles in the form of the API (api-v2.md section 6.2), in the given order, with one query for all their permissions. */
+/** Converts roles to the form of the API (api-v2.md section 6.2), in the given order. Reads all of their permissions with one query. */
 export async function describeRoles(db: Queryable, workspaceId: string, roles: readonly RoleRow[]): Promise<RoleOut[]> {
   if (roles.length === 0) return [];
   const permissions = await listPermissionsOfRoles(db, { workspaceId, roleIds: roles.map(({ id }) => id) });

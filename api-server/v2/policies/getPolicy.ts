@@ -11,7 +11,7 @@ import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 
 const Body = z
   .strictObject({
-    policyId: PolicyId.optional().describe("Id of the policy; alternatives: `apiId` and `name`, or `manager`."),
+    policyId: PolicyId.optional().describe("Id of the policy. Alternatively, pass `apiId` and `name`, or `manager`."),
     apiId: ApiId.optional(),
     name: PolicyName.optional(),
     manager: ManagerOfManifest.optional().describe("Manager of the policy."),
@@ -50,7 +50,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
-/** Returns the named policy. Throws PublicError 400 unless the policy is named in exactly one way, 404 if it does not exist. */
+/** Returns the named policy. Throws PublicError 400 unless it is named in exactly one of the three ways, and 404 if it does not exist. */
 async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
   const { policyId, apiId, name, manager } = body;
   const { workspaceId } = caller;

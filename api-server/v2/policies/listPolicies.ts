@@ -8,7 +8,7 @@ import { ApiId, Cursor, PageLimit } from "../schemas.ts";
 import { describePolicies, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
-  apiId: ApiId.optional().describe("Only policies of this API."),
+  apiId: ApiId.optional().describe("Returns only policies of this API."),
   limit: PageLimit,
   cursor: Cursor.optional(),
 });

@@ -7,7 +7,7 @@ import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { describePolicies, describePolicy, ManagerOut, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
-  cluster: Cluster.optional().describe("Only policies whose name begins with this cluster."),
+  cluster: Cluster.optional().describe("Returns only policies whose name begins with this cluster."),
   limit: LongLimit,
   cursor: Cursor.optional(),
 });

@@ -44,11 +44,11 @@ export const DataPlane = z.strictObject({
     .strictObject({
       pods: z
         .int()
-        .describe("Number of gates with this reason.")
+        .describe("Number of gates that cannot enforce this version.")
         .meta({ examples: [1] }),
       reason: z
         .string()
-        .describe("The reason that one of them gave.")
+        .describe("Reason that one of the gates that cannot enforce this version reported.")
         .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
     })
     .optional()
@@ -102,7 +102,7 @@ export const PolicyHead = z.strictObject({
   policyId: PolicyId,
   workspaceId: z
     .string()
-    .describe("Id of the workspace, with which a gate is started.")
+    .describe("Id of the workspace. Gates of the policy are started with it.")
     .meta({ examples: ["ws_7vHb3Nc5Mx9Lq2Tz"] }),
   apiId: ApiId.describe("Id of the API whose keys are accepted."),
   name: PolicyName,
@@ -153,11 +153,11 @@ export async function describePolicies(
   });
 }
 
-/** Maximum number of pod names in a response, because a client that watches all policies reads them repeatedly. */
+/** Maximum number of pod names in a response. Keeps responses small for clients that poll all policies. */
 const POD_IDS_MAX = 1_000;
 
 function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
-  // Counts a rejection even if the pod could not read the version of the policy.
+  // Version 0 counts as well: it means that the pod could not read the version of the policy that it rejects.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
@@ -175,7 +175,7 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
   };
 }
 
-/** Maximum number of upstream ports in a response, because a compromised pod can report a different port under many names. */
+/** Maximum number of upstream ports in a response. Limited because a compromised pod can report many ports, each under a different pod name. */
 const UPSTREAM_PORTS_MAX = 10;
 
 function upstreamPortsOf(reports: readonly PodReportSummary[]): NonNullable<DataPlane["upstreamPorts"]> {

@@ -9,7 +9,7 @@ import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Text that the id or name contains; case-insensitive.")
+  search: Search.describe("Search text: matches if the id or name contains it, ignoring case.")
     .meta({ examples: ["email"] })
     .optional(),
 });

@@ -19,7 +19,7 @@ const Body = z
   .array(z.strictObject(LimitFields))
   .min(1)
   .max(100)
-  .describe("Limits to check together. Entries on the same counter include each other's cost.");
+  .describe("Limits to check together. If several entries share a counter, their costs add up.");
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
@@ -33,7 +33,7 @@ const Data = z.strictObject({
       z.strictObject({
         namespace: Namespace.describe("Namespace, as in the request."),
         identifier: Identifier,
-        passed: z.boolean().describe("Whether this limit alone allows the call."),
+        passed: z.boolean().describe("Whether this limit, considered alone, allows the call."),
         limit: AppliedLimitOut,
         remaining: RemainingOut,
         reset: WindowEndOut,
@@ -53,7 +53,7 @@ export const multiLimit = defineProcedure({
   path: "ratelimit.multiLimit",
   effect: "read",
   isHot: true,
-  summary: "Check and consume several rate limits, all or none",
+  summary: "Check several rate limits, and consume either all or none",
   description:
     "The body is an array. When one of the limits refuses, none is consumed, and the limits that pass report what is left without the costs of this call. Namespaces are created when they are first used.",
   permissions: required,
@@ -66,8 +66,8 @@ export const multiLimit = defineProcedure({
 /**
  * Decides all limits of a call. On a single Redis, all entries are decided and consumed in one step. On a Redis Cluster their counters are
  * in different slots: each counter is updated separately, and consumed units are refunded if another entry is rejected. A limit is never
- * exceeded, but another caller may briefly be rejected unnecessarily. If the connection is lost at that moment, units that were not
- * refunded stay consumed until their window ends.
+ * exceeded, but until the refund, another caller may be rejected unnecessarily. If the connection is lost before the refund, the units stay
+ * consumed until their window ends.
  */
 async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const startedMs = performance.now();
@@ -93,7 +93,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     const outcome = consumed.limits[i];
     const request = body[i];
     if (outcome === undefined || request === undefined) throw new Error(`limit ${i} was asked about and not answered`);
-    // The event of the first limit has the id of the request, like the event of a single limit.
+    // The event of the first limit has the request's id as its own, as in a call with a single limit.
     const id = i === 0 ? origin.requestId : `${origin.requestId}_${i}`;
     deps.events.add(toLimitEvent(call, one, outcome, { id, timeMs: consumed.nowMs, startedMs }));
     return {

@@ -15,7 +15,7 @@ export const Identifier = z
   .string()
   .min(1)
   .max(512)
-  .describe("Identifier of the limited caller: a user id, an address, or another text that distinguishes callers.")
+  .describe("Identifier of the limited caller: a user id, an address, or another string that distinguishes callers.")
   .meta({ examples: ["user_123"] });
 
 const THIRTY_DAYS_MS = 2_592_000_000;

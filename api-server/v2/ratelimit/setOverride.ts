@@ -10,7 +10,7 @@ const Body = z.strictObject({
   limit: z
     .int()
     .min(0)
-    .describe("Units per window, which replace those of the call; 0 rejects every request.")
+    .describe("Units per window, which apply instead of those in the call. 0 rejects every request.")
     .meta({ examples: [1000] }),
   duration: z
     .int()
@@ -20,7 +20,7 @@ const Body = z.strictObject({
   async: z
     .boolean()
     .default(false)
-    .describe("Whether each process counts on its own and syncs in the background, which is faster and less exact.")
+    .describe("Whether each process counts by itself and syncs in the background, which is faster but less exact.")
     .meta({ "x-postern-addition": true }),
 });
 type Body = z.output<typeof Body>;
