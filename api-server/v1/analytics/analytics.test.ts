@@ -137,7 +137,7 @@ describe("analytics.getVerifications", () => {
     expect(rows).toEqual([{ ...ZEROS, valid: 1, rateLimited: 1, total: 2, time: start }]);
   });
 
-  test("v1 analytics.getVerifications by key, identity or tag returns the most used first", async () => {
+  test("v1 analytics.getVerifications by key, identity or tag returns the most used ones first", async () => {
     const [one, two, three] = keys;
     const totals = (rows: readonly { readonly total: number }[], of: (row: never) => unknown) =>
       rows.map((row) => [of(row as never), row.total]);
@@ -173,7 +173,7 @@ describe("analytics.getVerifications", () => {
     ]);
   });
 
-  test("v1 analytics.getVerifications accepts repeated keys and tags and requires all tags", async () => {
+  test("v1 analytics.getVerifications accepts several keys and tags, and counts only verifications with all of the tags", async () => {
     const [one, two] = keys;
     const total = async (query: object) => (await ask(query))[0].total;
     expect(await total({ keyId: one })).toBe(2);
@@ -294,19 +294,19 @@ describe("keys.getVerifications", () => {
     expect(await ask({ keyId: two, end: hourMs - 1, start: hourMs - HOUR_MS })).toEqual([]);
   });
 
-  test("v1 keys.getVerifications covers the last day until now", async () => {
+  test("v1 keys.getVerifications covers the last 24 hours by default", async () => {
     const { verifications } = await t.data("v1/keys.getVerifications", { keyId: keys[0] });
     expect(verifications.length).toBeGreaterThan(0);
   });
 
-  test("v1 keys.getVerifications omits days with other outcomes only", async () => {
+  test("v1 keys.getVerifications omits days that have only other outcomes", async () => {
     const { keyId } = await aKey({});
     use({ keyId, timeMs: hourMs, outcome: "DISABLED" });
     await t.ingest();
     expect(await t.data("v1/keys.getVerifications", { keyId })).toEqual({ verifications: [] });
   });
 
-  test("v1 keys.getVerifications returns 400 without a key or owner, 404 if unknown, and 403 if forbidden", async () => {
+  test("v1 keys.getVerifications returns 400 without a key or owner, 404 for an unknown one, and 403 without permission", async () => {
     const path = "v1/keys.getVerifications";
     expect((await t.call(path, {}, { rootKey: null })).status).toBe(400);
     expect((await t.call(path, { keyId: "key_missing" })).status).toBe(404);
@@ -372,7 +372,7 @@ describe("unavailable analytics database", () => {
   });
 });
 
-test("v1 analytics includes verifications through keys.verifyKey", async () => {
+test("v1 analytics includes verifications by keys.verifyKey", async () => {
   const { keyId, key } = await aKey({});
   for (const tags of [["t=1"], []]) expect((await t.data("keys.verifyKey", { key, tags })).valid).toBe(true);
   await t.data("keys.updateKey", { keyId, enabled: false });

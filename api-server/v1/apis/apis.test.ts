@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 describe("apis.createApi", () => {
-  test("v1 apis.createApi creates an API that v2 returns and audits it", async () => {
+  test("v1 apis.createApi creates an API that v2 also returns, and writes to the audit log", async () => {
     const created = await t.data("v1/apis.createApi", { name: "payments" });
     expect(created).toEqual({ apiId: expect.stringMatching(/^api_/), name: "payments" });
     expect(await t.data("apis.getApi", { apiId: created.apiId })).toEqual({ id: created.apiId, name: "payments" });
@@ -76,7 +76,7 @@ describe("apis.listKeys", () => {
     expect(idsOf(await list({ apiId: api.apiId }))).toEqual(expected);
   });
 
-  test("v1 apis.listKeys filters by externalId and ownerId and returns the API total", async () => {
+  test("v1 apis.listKeys filters by externalId and ownerId, and returns the total number of keys in the API", async () => {
     const apiId = await makeApi();
     const linked = await makeKey(apiId, { externalId: "user_list" });
     const told = await makeKey(apiId);
@@ -90,7 +90,7 @@ describe("apis.listKeys", () => {
     expect(await list({ apiId, ownerId: "user_none" })).toEqual({ keys: [], total: 3 });
   });
 
-  test("v1 apis.listKeys decrypts only recoverable keys on request and returns the environment", async () => {
+  test("v1 apis.listKeys decrypts recoverable keys only on request, and returns the environment", async () => {
     const apiId = await makeApi();
     await t.deps.db.query("update apis set key_encryption = true where id = $1", [apiId]);
     const recoverable = await makeKey(apiId, { recoverable: true });
@@ -155,7 +155,7 @@ describe("apis.deleteKeys", () => {
     expect(await t.data("v1/apis.deleteKeys", { apiId })).toEqual({ deletedKeys: 0 });
   });
 
-  test("v1 apis.deleteKeys with permanent removes all rows and counts them", async () => {
+  test("v1 apis.deleteKeys with `permanent` removes all rows and counts them", async () => {
     const apiId = await makeApi();
     await makeKey(apiId);
     await t.data("v1/apis.deleteKeys", { apiId });
@@ -165,7 +165,7 @@ describe("apis.deleteKeys", () => {
     expect(await keysOf(apiId)).toEqual({ live: 0, marked: 0 });
   });
 
-  test("v1 apis.deleteKeys deletes thousands of keys once each in several transactions", async () => {
+  test("v1 apis.deleteKeys deletes each of thousands of keys exactly once, in several transactions", async () => {
     for (const [permanent, count] of [
       [false, 1201],
       [true, 1000],

@@ -116,7 +116,7 @@ describe("identities.listIdentities", () => {
     expect(all.identities[0]).not.toHaveProperty("meta");
   });
 
-  test("v1 identities.listIdentities of another environment is empty and checks its permission", async () => {
+  test("v1 identities.listIdentities of another environment checks its permission and returns an empty list", async () => {
     await t.data("v1/identities.createIdentity", { externalId: "environments" });
     expect(await t.data("v1/identities.listIdentities", { environment: "staging" })).toEqual({
       identities: [],
@@ -130,7 +130,7 @@ describe("identities.listIdentities", () => {
 });
 
 describe("identities.updateIdentity", () => {
-  test("v1 identities.updateIdentity replaces given fields and keeps omitted ones and autoApply", async () => {
+  test("v1 identities.updateIdentity replaces given fields, and keeps omitted ones and each limit's autoApply", async () => {
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "update",
       meta: { plan: "pro" },
@@ -157,7 +157,7 @@ describe("identities.updateIdentity", () => {
     expect(cleared).toEqual({ id: identityId, externalId: "update", meta: {}, ratelimits: [] });
   });
 
-  test("v1 identities.updateIdentity of a missing or foreign identity gets 404", async () => {
+  test("v1 identities.updateIdentity of a missing identity, or one of another workspace, gets 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { identityId } = await t.data("v1/identities.createIdentity", { externalId: "elsewhere" });
     for (const selector of [{ identityId }, { externalId: "elsewhere" }]) {

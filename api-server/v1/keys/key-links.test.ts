@@ -54,7 +54,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([first.name, second.name, third.name]);
   });
 
-  test("v1 key link calls create a missing item only with create: true", async () => {
+  test("v1 key link calls create a missing item only with `create: true`", async () => {
     const { keyId } = await newKey();
     const [made, missing] = [newName(), newName()];
     const refused = await call("add", sort, keyId, [{ name: made, create: true }, { name: missing }]);
@@ -133,7 +133,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("v1 key link calls for a foreign or deleted key get 404 and create nothing", async () => {
+  test("v1 key link calls for a deleted key or a key of another workspace get 404 and create nothing", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { keyId } = await newKey();
     const name = newName();
@@ -182,7 +182,7 @@ test("v1 setPermissions and removePermissions accept a slug, which takes precede
   expect(await held(SORTS[0] as Sort, keyId)).toEqual([]);
 });
 
-test("v1 key links apply to the next verification, and role permissions remain", async () => {
+test("changed v1 key links apply to the next verification, and permissions from roles remain", async () => {
   await t.data("permissions.createRole", { name: "reader", permissions: ["docs.read"] });
   const { keyId, key } = await newKey({ roles: ["reader"] });
   const code = async (permissions: string) => (await t.data("keys.verifyKey", { key, permissions })).code;

@@ -163,7 +163,7 @@ describe("createKey", () => {
     expect(text).toContain(`${place}`);
   });
 
-  test("v1 createKey accepts values at their bounds", async () => {
+  test("v1 createKey accepts minimum and maximum values", async () => {
     const permissions = Array.from({ length: 1000 }, (_, i) => `bulk.${i}`);
     const roles = Array.from({ length: 100 }, (_, i) => `bulk ${i}`);
     const { keyId } = await create({
@@ -223,7 +223,7 @@ describe("createKey", () => {
     expect(await audited(() => create(body))).toEqual([...connected, "key.create"]);
   });
 
-  test("v1 createKey stores a recoverable key that getKey decrypts with permission", async () => {
+  test("v1 createKey stores a recoverable key, which getKey decrypts for callers with permission", async () => {
     expect(await refused("v1/keys.createKey", { apiId, recoverable: true })).toMatch(/^412 PRECONDITION_FAILED/);
     const { apiId: vaulted } = await t.data("apis.createApi", { name: "vaulted" });
     await t.deps.db.query("update apis set key_encryption = true where id = $1", [vaulted]);
@@ -289,7 +289,7 @@ describe("updateKey", () => {
   const omitUndefined = (object: object) =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
-  test("v1 updateKey links another or new identity, and externalId overrides ownerId", async () => {
+  test("v1 updateKey links an existing or a new identity, and externalId takes precedence over ownerId", async () => {
     const { keyId } = await create(full);
     await update(keyId, { ownerId: "owner_after" });
     expect(await read(keyId)).toMatchObject({ ownerId: "owner_after", identity: { externalId: "owner_after" } });
@@ -300,7 +300,7 @@ describe("updateKey", () => {
     expect((await t.call("identities.getIdentity", { identity: "owner_after" })).status).toBe(200);
   });
 
-  test("v1 updateKey of one limit keeps the other limits and the id of the limit", async () => {
+  test("v1 updateKey that changes one limit keeps this limit's id and all other limits", async () => {
     const ratelimits = [
       { name: "tokens", limit: 5, duration: 60_000, autoApply: false },
       { name: "default", limit: 9, duration: 60_000, autoApply: false },
@@ -380,7 +380,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).toMatchObject({ refill: { interval: "daily", amount: 2, refillDay: null } });
   });
 
-  test("v1 updateKey checks for 404 before 403, and a foreign key gets 404", async () => {
+  test("v1 updateKey checks for 404 before 403, and returns 404 for a key of another workspace", async () => {
     const other = await t.makeWorkspace();
     const { keyId } = await create();
     const weak = await t.rootKey(["api.*.read_api"]);
@@ -475,7 +475,7 @@ describe("deleteKey", () => {
     expect((await t.deps.db.query("select from keys where hash = $1", [hashKey(key)])).rowCount).toBe(1);
   });
 
-  test("v1 deleteKey with permanent removes the key and frees its secret", async () => {
+  test("v1 deleteKey with `permanent` removes the key and frees its secret", async () => {
     const { keyId, key } = await create({ remaining: 5 });
     await t.data("v1/keys.deleteKey", { keyId, permanent: true });
     expect((await t.deps.db.query("select from keys where hash = $1", [hashKey(key)])).rowCount).toBe(0);

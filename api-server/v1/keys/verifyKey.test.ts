@@ -273,7 +273,7 @@ describe("limits", () => {
     },
   );
 
-  test("v1 verifyKey charges the deprecated cost to the default limit", async () => {
+  test("v1 verifyKey charges the cost in the deprecated `ratelimit` to the limit `default`", async () => {
     const { key } = await create({ ratelimits: [limit("default", { limit: 100 }), limit("aaa", { limit: 100 })] });
     expect((await verify(key, { ratelimit: { cost: 10 } })).ratelimit).toMatchObject({ limit: 100, remaining: 90 });
     const both = { ratelimit: { cost: 50 }, ratelimits: [{ name: "default", cost: 5 }] };
@@ -282,7 +282,7 @@ describe("limits", () => {
     expect((await verify(key, { ratelimit: { cost: 0 } })).ratelimit.remaining).toBe(84);
   });
 
-  test("v1 verifyKey ignores the deprecated cost when no limit would apply", async () => {
+  test("v1 verifyKey ignores the cost in the deprecated `ratelimit` if no limit applies", async () => {
     const { key } = await create({ ratelimits: [limit("default", { limit: 1, autoApply: false })] });
     for (let i = 0; i < 3; i++) {
       const reply = await verify(key, { ratelimit: { cost: 5 } });
@@ -291,7 +291,7 @@ describe("limits", () => {
     }
   });
 
-  test("v1 verifyKey charges the deprecated cost to the identity's default limit", async () => {
+  test("v1 verifyKey charges the cost in the deprecated `ratelimit` to the identity's limit `default`", async () => {
     const externalId = "owner_of_default";
     await t.data("identities.createIdentity", { externalId, ratelimits: [limit("default", { limit: 100 })] });
     const { key } = await create({ externalId });
@@ -326,7 +326,7 @@ describe("limits", () => {
 });
 
 describe("credits", () => {
-  test("v1 verifyKey charges one credit by default and reports credits if charged", async () => {
+  test("v1 verifyKey charges one credit by default, and reports credits only if it charged them", async () => {
     const { keyId, key } = await create({ credits: { remaining: 5 }, ratelimits: [limit("default", { limit: 5 })] });
     expect((await verify(key)).remaining).toBe(4);
     expect((await verify(key, { remaining: { cost: 3 } })).remaining).toBe(1);
@@ -370,7 +370,7 @@ describe("the quota of the key's workspace", () => {
 });
 
 describe("lookup of a key's workspace", () => {
-  test("v1 verifyKey caches the workspace or the absence of a key until the key changes", async () => {
+  test("v1 verifyKey caches the workspace of a key, or that the key does not exist, until the key changes", async () => {
     const { keyId, key } = await create();
     let asked = 0;
     const { query } = t.deps.db;
@@ -436,7 +436,7 @@ describe("bounds", () => {
     expect(reply.error).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining(`${place}: `) });
   });
 
-  test("v1 verifyKey accepts values at their bounds and ignores unknown members", async () => {
+  test("v1 verifyKey accepts minimum and maximum values, and ignores unknown members", async () => {
     const tags = Array.from({ length: 10 }, () => "t".repeat(128));
     const body = { tags, remaining: { cost: 0 }, ratelimits: [], unknown: { a: 1 } };
     expect((await verify((await create()).key, body)).code).toBe("VALID");

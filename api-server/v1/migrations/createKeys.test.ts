@@ -108,7 +108,7 @@ test.each([
   expect(await refused([{ apiId, ...item }], { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
 });
 
-test("v1 migrations.createKeys accepts up to 100 keys and requires permission per API", async () => {
+test("v1 migrations.createKeys accepts up to 100 keys and requires the permission for each of their APIs", async () => {
   const many = (count: number) => Array.from({ length: count }, () => ({ apiId, plaintext: newSecret() }));
   expect(await refused(many(101), { rootKey: null })).toMatch(/^400 BAD_REQUEST/);
   expect((await t.data("v1/migrations.createKeys", many(100))).keyIds).toHaveLength(100);

@@ -28,7 +28,7 @@ const refused = async (...given: Parameters<typeof enqueue>) => {
 const verify = (key: string) => t.data("v1/keys.verifyKey", { key }, { rootKey: null });
 const waiting = async () => Number((await t.deps.db.query("select from queued_keys")).rowCount);
 
-test("v1 migrations.enqueueKeys accepts keys immediately, and these keys verify later with all settings", async () => {
+test("v1 migrations.enqueueKeys accepts keys immediately, and once created, they verify with all settings", async () => {
   const [one, two] = [newSecret(), newSecret()];
   const whole = {
     name: "whole",
@@ -76,7 +76,7 @@ test("v1 migrations.enqueueKeys accepts keys immediately, and these keys verify 
   expect(await t.data("keys.verifyKey", { key: two })).toMatchObject({ code: "DISABLED", keyId: disabled.keyId });
 });
 
-test("v1 migrations.enqueueKeys is audited under its caller, even after the root key is revoked", async () => {
+test("v1 migrations.enqueueKeys is recorded in the audit log under its caller, even if the root key is revoked afterwards", async () => {
   const rootKey = await t.rootKey([`api.${apiId}.create_key`], { name: "importer" });
   const reply = await enqueue([{ hash: hashed(newSecret()), name: "audited" }], {}, { rootKey });
   await t.deps.db.query("update root_keys set deleted_at = 1, enabled = false where hash = $1", [hashKey(rootKey)]);
@@ -159,7 +159,7 @@ test.each([
   },
 );
 
-test("v1 migrations.enqueueKeys of a foreign or missing API gets 404 and queues nothing", async () => {
+test("v1 migrations.enqueueKeys for a missing API, or one of another workspace, gets 404 and queues nothing", async () => {
   const other = await t.makeWorkspace();
   const theirs = await t.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey });
   const gone = await t.data("apis.createApi", { name: "gone" });

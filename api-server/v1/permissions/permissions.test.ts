@@ -49,7 +49,7 @@ describe.each([
   const create = async (name: string): Promise<string> =>
     (await t.data(`v1/permissions.create${noun}`, body(name)))[idField];
 
-  test("v1 permission or role is read and deleted by id only", async () => {
+  test("v1 permission or role can be read and deleted only by id", async () => {
     const id = await create(`by.id.${noun}`);
     // The slug, or name, of one is the id of another.
     const named = await create(id);

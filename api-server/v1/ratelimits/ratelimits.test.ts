@@ -54,7 +54,7 @@ describe("ratelimits.limit", () => {
     expect(await t.data("v1/ratelimits.limit", call("overridden"))).toMatchObject({ success: true, limit: 100 });
   });
 
-  test("v1 ratelimits.limit creates a namespace only with both permissions", async () => {
+  test("v1 ratelimits.limit creates a missing namespace only if the root key has both permissions", async () => {
     const refused = async (permissions: string[]) =>
       (await t.call("v1/ratelimits.limit", call("forbidden"), { rootKey: await t.rootKey(permissions) })).status;
     expect(await refused(["ratelimit.*.limit"])).toBe(404);
@@ -71,7 +71,7 @@ describe("ratelimits.limit", () => {
     expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
   });
 
-  test("v1 ratelimits.limit audits the decision only if resources are given", async () => {
+  test("v1 ratelimits.limit records the decision in the audit log only if resources are given", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const resources = [{ type: "project", id: "p_1", name: "dub", meta: { plan: "pro", seats: 3, trial: null } }];
     const asked = call("audited", { limit: 1, meta: { secret: "not stored" } });

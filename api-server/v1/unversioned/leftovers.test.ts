@@ -16,7 +16,7 @@ const newKey = async (body: object = {}): Promise<{ keyId: string; key: string }
 describe("POST /v1/keys/verify", () => {
   const verify = (key: string, more: object = {}) => t.call("v1/keys/verify", { key, ...more }, { rootKey: null });
 
-  test("POST /v1/keys/verify describes a valid key without a code", async () => {
+  test("POST /v1/keys/verify returns no code for a valid key", async () => {
     const expires = Date.now() + HOUR_MS;
     const { keyId, key } = await newKey({ externalId: "user_1", meta: { plan: "pro" }, expires });
     const reply = await verify(key, { apiId });

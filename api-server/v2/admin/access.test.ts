@@ -67,7 +67,7 @@ describe("an identity's details", () => {
 });
 
 describe("roles and permissions", () => {
-  test("admin roles and permissions are paged by name with their usage", async () => {
+  test("admin lists of roles and permissions are paged by name and include usage", async () => {
     const { data, pages } = await aWorkspace();
     const names = ["beta", "Alpha", "alpha-2", "delta", "Charlie"];
     for (const name of names) await data("permissions.createRole", { name, permissions: ["docs.read", `own.${name}`] });
@@ -96,7 +96,7 @@ describe("roles and permissions", () => {
     expect(await pages("admin.listPermissions", { search: "own._" })).toHaveLength(0);
   });
 
-  test("admin matrix of 1,000 permissions and 100 roles is read in two pages", async () => {
+  test("admin matrix of 1,000 permissions and 100 roles fits into two pages", async () => {
     const { id, pages } = await aWorkspace();
     const insert = (text: string) => t.deps.db.query(text, [id]);
     await insert(`insert into roles (id, workspace_id, name, created_at)
@@ -147,7 +147,7 @@ describe("roles and permissions", () => {
 });
 
 describe("rate limit namespaces and overrides", () => {
-  test("admin namespaces and overrides are paged by name with their manifests", async () => {
+  test("admin lists of namespaces and overrides are paged by name and include manifests", async () => {
     const { id, data, pages } = await aWorkspace();
     const names = ["email", "Sms", "push_1", "push%", "日本"];
     for (const name of names) await data("ratelimit.createNamespace", { name });

@@ -75,7 +75,7 @@ test("audit entry of an update without changes lists no fields", async () => {
   expect(await lastChange(keyId, "key.update")).toEqual({ before: undefined, after: undefined });
 });
 
-test("audit entry of an API update lists changed fields, also for the CLI", async () => {
+test("audit entry of an API update lists changed fields, including for updates by the CLI", async () => {
   const apiId = await resources.api();
   await t.data("apis.updateApi", { apiId, name: "renamed" });
   expect((await lastChange(apiId, "api.update")).after).toEqual({ name: "renamed" });

@@ -17,7 +17,7 @@ const disable = (body: object, rootKey?: string) =>
   t.call("admin.disableKeysOfOwner", body, rootKey === undefined ? {} : { rootKey });
 const isEnabled = async (keyId: string): Promise<boolean> => (await t.data("keys.getKey", { keyId })).enabled;
 
-test("disableKeysOfOwner dry run counts the keys that the real run disables", async () => {
+test("disableKeysOfOwner dry run counts exactly the keys that the real run then disables", async () => {
   const keys = [
     await create("leaked"),
     await create("leaked", { apiId: second }),
@@ -64,7 +64,7 @@ test("disableKeysOfOwner with an API disables only the keys of that API", async 
   expect([await isEnabled(one.keyId), await isEnabled(two.keyId)]).toEqual([true, false]);
 });
 
-test("disableKeysOfOwner without permission for every key disables no key and names the API", async () => {
+test("disableKeysOfOwner that lacks the permission for one of the keys disables no key, and the error names the API", async () => {
   const [one, two] = [await create("mixed"), await create("mixed", { apiId: second })];
   const rootKey = await t.rootKey([`api.${first}.update_key`]);
   const refused = await disable({ externalId: "mixed" }, rootKey);
@@ -74,7 +74,7 @@ test("disableKeysOfOwner without permission for every key disables no key and na
   expect((await disable({ externalId: "mixed", apiId: first }, rootKey)).body.data).toMatchObject({ changed: 1 });
 });
 
-test("disableKeysOfOwner disables thousands of keys once each, even in concurrent calls", async () => {
+test("disableKeysOfOwner disables each of thousands of keys exactly once, even with concurrent calls", async () => {
   await create("huge");
   await t.deps.db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, identity_id, created_at)

@@ -171,7 +171,7 @@ test("admin explanation of a gate request uses the matching rule and its status"
   expect(foreign).not.toHaveProperty("keyId");
 });
 
-test("admin explanation shows the key state in Postgres and in gates", async () => {
+test("admin explanation shows the state of the key's record in Postgres and in gates", async () => {
   const { keyId, key } = await resources.key();
   const { stores } = await explain({ keyId });
   // No relay runs here, so the gates have nothing.
@@ -296,7 +296,7 @@ describe("a request", () => {
 });
 
 describe("a secret of another workspace", () => {
-  test("admin explanation responds alike to a key of another workspace and an unknown key", async () => {
+  test("admin explanation gives the same response for a key of another workspace and for an unknown key", async () => {
     const other = await t.makeWorkspace();
     const theirs = makeResources(t.deps.db, {
       workspaceId: other.id,

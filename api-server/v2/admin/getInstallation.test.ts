@@ -59,7 +59,7 @@ test("admin.getInstallation reports the state of each component", async () => {
   expect(deps.get("api-servers")?.facts).toMatchObject({ node: process.versions.node });
 });
 
-test("admin.getInstallation reports missing encryption keys without naming keys", async () => {
+test("admin.getInstallation reports missing encryption keys without naming API keys", async () => {
   const { apiId } = await hung.data("apis.createApi", { name: "recoverable" });
   await hung.deps.db.query("update apis set key_encryption = true where id = $1", [apiId]);
   hung.deps.projection.forgetAll();
@@ -71,7 +71,7 @@ test("admin.getInstallation reports missing encryption keys without naming keys"
   });
 });
 
-test("admin.getInstallation reports since when the database has failed, and responds in bounded time", async () => {
+test("admin.getInstallation reports since when the database has been unavailable, and still responds within its time limit", async () => {
   const startedMs = performance.now();
   const first = await partsOf(hung);
   expect(performance.now() - startedMs).toBeLessThan(10_000);

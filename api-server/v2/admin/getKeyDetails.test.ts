@@ -88,7 +88,7 @@ describe("the state equals the next verification:", () => {
     expect(await stateOf(made)).toEqual({ code: "USAGE_EXCEEDED", reasons: ["noCredits"] });
   });
 
-  test("key state of a disabled and expired key reports both problems, disabled first", async () =>
+  test("state of a disabled and expired key reports both problems, disabled first", async () =>
     expect(await stateOf(await create({ enabled: false, expires: 1 }))).toEqual({
       code: "DISABLED",
       reasons: ["disabled", "expired"],

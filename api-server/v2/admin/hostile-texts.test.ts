@@ -55,7 +55,7 @@ function* replaced(body: unknown, by: string): Generator<unknown> {
 
 const paths = everyProcedure.filter(({ path }) => path.startsWith("admin.")).map(({ path }) => path);
 
-test.each(paths)("%s responds to hostile texts without an internal error and works afterwards", async (path) => {
+test.each(paths)("%s responds to hostile strings without an internal error, and works afterwards", async (path) => {
   const resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (at, body) => t.data(at, body) });
   const known = new Set((everyReference().get(path) ?? []).map(({ field }) => field));
   for (const makeCall of Object.values(sampleCallsOf(path))) {

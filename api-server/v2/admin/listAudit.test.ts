@@ -44,7 +44,7 @@ async function pages(body: object): Promise<Row[]> {
   return rows;
 }
 
-test("admin.listAudit returns every entry once across pages, newest first, despite equal timestamps", async () => {
+test("admin.listAudit returns every entry exactly once across pages, newest first, even if timestamps are equal", async () => {
   const since = T0 + (ROWS - 500) / 3;
   const rows = await pages({ since: Math.ceil(since), limit: 7 });
   expect(rows.length).toBeGreaterThan(450);
@@ -81,7 +81,7 @@ describe.each([
   });
 });
 
-test("admin.listAudit of a very frequent target reads only one page", async () => {
+test("admin.listAudit reads only one page of entries, even for a target with very many", async () => {
   const plans = await plansOf(() => t.call("admin.listAudit", { targetId: "api_one", limit: 100 }));
   expect(plans).toContain("audit_log_by_time");
   expect(plans).not.toContain("Sort");

@@ -61,7 +61,7 @@ const rolesOf = (groups: Record<string, Record<string, string>>): void => {
 };
 
 describe("admin.listPeople", () => {
-  test("people are listed once each, with the role and groups that the current roles file gives them here", async () => {
+  test("each person is listed once, with the role and the groups that count in this workspace under the current roles file", async () => {
     rolesOf({ team: { [shop.id]: "operator" }, payments: { [bank.id]: "admin" }, ops: { "*": "admin" } });
     const admin = await adminOf(shop);
     await withGroups("Grace", ["team", "payments", "unknown"], "grace@example.com");
@@ -92,7 +92,7 @@ describe("admin.listPeople", () => {
     ]);
   });
 
-  test("people of another workspace, ended and idle sessions are not listed, and no response has a token", async () => {
+  test("people of another workspace and ended or idle sessions are not listed, and no response contains a token", async () => {
     const admin = await adminOf(shop);
     const [gone, idle] = [
       await signIn(t, { name: "Gone", workspaceId: shop.id }),
@@ -122,7 +122,7 @@ describe("admin.listPeople", () => {
     }
   });
 
-  test("people are found by parts of name, e-mail address and id, and wildcards are plain text", async () => {
+  test("people are found by parts of their name, e-mail address or id, and wildcard characters are matched literally", async () => {
     rolesOf({ team: { [shop.id]: "viewer" } });
     const admin = await adminOf(shop);
     await withGroups("Grace", ["team"], "hopper@example.com");
@@ -135,7 +135,7 @@ describe("admin.listPeople", () => {
     expect(await found("nobody")).toEqual([]);
   });
 
-  test("pages of 10,000 sessions are read completely, in order, and quickly", async () => {
+  test("list of 10,000 sessions is paged completely, in order and quickly", async () => {
     rolesOf({
       team: { [shop.id]: "viewer" },
       ...Object.fromEntries(names(2000).map((name) => [name, { x: "admin" }])),
@@ -172,7 +172,7 @@ describe("admin.listPeople", () => {
 const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `group${at}`);
 
 describe("admin.deleteSession", () => {
-  test("ended session is refused with the next call, others of the person are not, and the audit log has who did it", async () => {
+  test("ended session is rejected from the next call, the person's other sessions are not, and the audit log names who ended it", async () => {
     const admin = await adminOf(shop);
     const ada = () => signIn(t, { name: "Ada", workspaceId: shop.id, role: "operator" });
     const [one, other] = [await ada(), await ada()];
@@ -192,7 +192,7 @@ describe("admin.deleteSession", () => {
     expect(kindOf(await admin.call("admin.getPerson", { sessionId }))).toEqual([404, "session_not_found"]);
   });
 
-  test("admin of one workspace ends no session that has a role elsewhere, and an admin of all ends every one", async () => {
+  test("admin of one workspace cannot end a session that has a role elsewhere, but an admin of all workspaces can", async () => {
     rolesOf({ both: { [shop.id]: "viewer", [bank.id]: "viewer" }, ops: { "*": "admin" }, all: { "*": "viewer" } });
     const admin = await adminOf(shop);
     const foreign = [
@@ -220,7 +220,7 @@ describe("admin.deleteSession", () => {
     }
   });
 
-  test("admin of both workspaces of a session may end it, also if the roles file names workspaces that do not exist", async () => {
+  test("admin of both workspaces of a session can end it, even if the roles file names workspaces that do not exist", async () => {
     rolesOf({
       both: { [shop.id]: "viewer", [bank.id]: "operator", "not-made-yet": "admin", all: "viewer" },
       leads: { [shop.id]: "admin", [bank.id]: "admin" },
@@ -234,7 +234,7 @@ describe("admin.deleteSession", () => {
     expect((await lead.call("admin.deleteSession", { sessionId: await idOf(again) })).status).toBe(403);
   });
 
-  test("one session beyond the caller keeps all sessions of the person", async () => {
+  test("no session of a person is ended if the caller is not allowed to end one of them", async () => {
     rolesOf({ here: { [shop.id]: "viewer" }, both: { [shop.id]: "viewer", [bank.id]: "viewer" } });
     const admin = await adminOf(shop);
     const [own, shared] = [await withGroups("Grace", ["here"]), await withGroups("Grace", ["both"])];
@@ -245,7 +245,7 @@ describe("admin.deleteSession", () => {
     expect([await isIn(own), await isIn(shared)]).toEqual([false, true]);
   });
 
-  test("person of the same name in another workspace stays signed in, and keeps an open link", async () => {
+  test("person with the same name in another workspace stays signed in and keeps an open link", async () => {
     const admin = await adminOf(shop);
     const twin = (workspace: Workspace) => signIn(t, { name: "Twin", workspaceId: workspace.id });
     const [here, there] = [await twin(shop), await twin(bank)];
@@ -259,7 +259,7 @@ describe("admin.deleteSession", () => {
     expect((await followLink(t, foreign.token)).status).toBe(200);
   });
 
-  test("links that the ended session made end too", async () => {
+  test("links that the ended session created are revoked", async () => {
     const admin = await adminOf(shop);
     const mallory = await signIn(t, { name: "Mallory", workspaceId: shop.id });
     const { token } = await at(mallory, shop).data("admin.createSignInLink", { name: "Spare", role: "admin" });
@@ -270,7 +270,7 @@ describe("admin.deleteSession", () => {
     expect(kindOf(await followLink(t, token))).toEqual([401, "sign_in_failed"]);
   });
 
-  test("concurrent calls end a session once", async () => {
+  test("concurrent calls end a session only once", async () => {
     const admin = await adminOf(shop);
     const sessionId = await idOf(await signIn(t, { name: "Ada", workspaceId: shop.id }));
     const replies = await Promise.all(
@@ -286,7 +286,7 @@ describe("sign-in links", () => {
     return browserWith(t, session);
   };
 
-  test("link signs in with its role, once, and lists and audit log name who made it but never its token", async () => {
+  test("link signs a person in once, with its role; lists and the audit log name its creator but never its token", async () => {
     const admin = await adminOf(shop);
     const { linkId, token, expires } = await admin.data("admin.createSignInLink", { name: "Grace", role: "operator" });
     expect(expires - Date.now()).toBeLessThanOrEqual(300_000);
@@ -307,7 +307,7 @@ describe("sign-in links", () => {
     ]);
   });
 
-  test("revoked link signs nobody in, and only the workspace that made it can revoke it", async () => {
+  test("revoked link cannot be used, and only the workspace that created a link can revoke it", async () => {
     const [admin, other] = [await adminOf(shop), await adminOf(bank)];
     const { linkId, token } = await admin.data("admin.createSignInLink", { name: "Grace", role: "viewer" });
     expect(await other.data("admin.listSignInLinks")).toEqual([]);
@@ -340,7 +340,7 @@ describe("sign-in links", () => {
     expect(await root.data("admin.listSignInLinks")).toMatchObject([{ linkId, allWorkspaces: true }]);
   });
 
-  test("operator of all workspaces who is admin here gives no role elsewhere", async () => {
+  test("user with the role operator in all workspaces and admin in one cannot create links to all workspaces", async () => {
     rolesOf({ mixed: { "*": "operator", [shop.id]: "admin" } });
     const mixed = at(await withGroups("Mixed", ["mixed"]), shop);
     await mixed.data("admin.createSignInLink", { name: "x", role: "admin" });
@@ -349,7 +349,7 @@ describe("sign-in links", () => {
     ).toBe(403);
   });
 
-  test("root key gives only permissions that it holds, and never a role in all workspaces", async () => {
+  test("root key can grant only permissions that it holds, and cannot grant a role that spans all workspaces", async () => {
     const call = async (permissions: readonly string[], body: object) => {
       const rootKey = await t.rootKey(permissions, { workspaceId: shop.id, name: "ci" });
       return t.call("admin.createSignInLink", { name: "Grace", ...body }, { rootKey });
@@ -364,7 +364,7 @@ describe("sign-in links", () => {
     expect(await (await adminOf(shop)).data("admin.listSignInLinks")).toMatchObject([{ madeBy: "root key root key" }]);
   });
 
-  test("session from a link makes no session that outlasts it, through any number of links", async () => {
+  test("session opened by a link cannot create sessions that outlast it, even through a chain of links", async () => {
     const first = await signIn(t, { name: "First", workspaceId: shop.id });
     const end = Date.now() + 120_000;
     await t.deps.db.query("update sessions set expires_at = $2 where id = $1", [await idOf(first), end]);

@@ -78,7 +78,7 @@ test("admin policy list shows the gate state of each policy", async () => {
   });
 });
 
-test("admin policy list counts a pod with two policies once over a page", async () => {
+test("admin policy list counts a pod with two policies only once per page", async () => {
   const ids = [(await resources.policy()).policyId, (await resources.policy()).policyId];
   const ref = { workspaceId: t.workspace.id, generation: 1, version: 1, stalenessMs: 20 };
   for (const policyId of ids) await t.edge.pods.report({ ...ref, policyId, podId: "shop/twice" });
@@ -113,7 +113,7 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   expect(policy.policy.mode).toBe("Enforce");
 });
 
-test("gate that hangs is shown as silent, with its last report, and one that signs off is not", async () => {
+test("gate that hangs is shown as silent, with its last report, but a gate that shuts down is not", async () => {
   const { policyId } = await resources.policy();
   const ref = { workspaceId: t.workspace.id, policyId };
   const report = { ...ref, generation: 1, version: 1, stalenessMs: 20 };
@@ -152,7 +152,7 @@ test("admin policy details show the names of the rules that reject requests", as
   ]);
 });
 
-test("admin policy details limit impossible counts that pods report", async () => {
+test("admin policy details cap impossibly high counts that pods report", async () => {
   const { policyId } = await resources.policy();
   for (const podId of ["a", "b"]) {
     const report = { workspaceId: t.workspace.id, policyId, podId, generation: 1, version: 1, stalenessMs: 1 };

@@ -109,7 +109,7 @@ describe("a manager of root keys gains no permission", () => {
     "installation.x.create_workspace",
     "installation.*.read_installation",
     "workspace.ws_other.read_audit",
-  ])("root key manager cannot gain permissions by another spelling: %s", async (tuple) => {
+  ])("root key manager cannot gain permissions by spelling them differently: %s", async (tuple) => {
     const { rootKey } = await make([...MANAGE, "api.api_any.read_api", "api.*.create_api"]);
     const refused = await call("createRootKey", { name: "thief", permissions: [tuple] }, rootKey);
     expect(kindOf(refused)).toEqual([403, "forbidden"]);
@@ -201,7 +201,7 @@ describe("concurrent changes", () => {
     }
   });
 
-  test("one of ten concurrent root key rotations succeeds, and all concurrent updates apply", async () => {
+  test("only one of ten concurrent root key rotations succeeds, but all concurrent updates apply", async () => {
     const { rootKeyId } = await make(["api.*.create_api"]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -219,7 +219,7 @@ describe("concurrent changes", () => {
     expect(rows).toEqual([{ id: after.successorId }]);
   });
 
-  test("root key that rotates itself 20 times concurrently is replaced once", async () => {
+  test("root key that rotates itself in 20 concurrent calls is replaced only once", async () => {
     const own = await make([...MANAGE, "api.*.create_api"]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => call("rotateRootKey", { rootKeyId: own.rootKeyId, overlap: 0 }, own.rootKey)),
@@ -246,7 +246,7 @@ test("audit entries of root keys show the outcome with limited detail", async ()
   for (const row of rows) expect(JSON.stringify(row).length).toBeLessThan(20_480);
 });
 
-test("root key with all permissions of the installation may grant each of them", async () => {
+test("root key with all permissions of the installation can grant each of them", async () => {
   const whole = await api.makeWorkspace(ALL_GRANTS);
   const { status } = await call("createRootKey", { name: "all", permissions: ALL_GRANTS }, whole.rootKey);
   expect(status).toBe(200);

@@ -78,7 +78,7 @@ describe("createRootKey", () => {
     expect((await create({ permissions: permissions.slice(0, 2) }, less)).status).toBe(200);
   });
 
-  test("createRootKey cannot grant access to other workspaces unless the caller has it", async () => {
+  test("createRootKey can grant access to other workspaces only if the caller has it", async () => {
     const { rootKey } = await api.makeWorkspace();
     const refused = await create({ permissions: ["installation.*.read_workspace"] }, rootKey);
     expect([refused.status, refused.body.error.detail]).toEqual([
@@ -257,7 +257,7 @@ describe("updateRootKey", () => {
     expect((await api.call("apis.createApi", { name: "nope" }, { rootKey })).status).toBe(403);
   });
 
-  test("updateRootKey rejects an outdated revision, and without one the last write wins", async () => {
+  test("updateRootKey rejects an outdated revision; if none is given, the last write wins", async () => {
     const { rootKeyId } = await made({ name: "first" });
     await update({ rootKeyId, name: "second", revision: 1 });
     const refused = await update({ rootKeyId, name: "third", revision: 1 });
@@ -266,7 +266,7 @@ describe("updateRootKey", () => {
     expect(await get(rootKeyId)).toMatchObject({ name: "fourth", environment: "staging", revision: 4 });
   });
 
-  test("one of two concurrent updateRootKey calls with equal revision succeeds", async () => {
+  test("only one of two concurrent updateRootKey calls with the same revision succeeds", async () => {
     const { rootKeyId } = await made();
     const tries = Array.from({ length: 5 }, (_, i) => update({ rootKeyId, name: `name ${i}`, revision: 1 }));
     const statuses = (await Promise.all(tries)).map(({ status }) => status);
@@ -382,7 +382,7 @@ describe("rotateRootKey", () => {
     expect(await get(rootKeyId)).not.toHaveProperty("successorId");
   });
 
-  test("rotateRootKey may replace the calling root key", async () => {
+  test("rotateRootKey can replace the calling root key", async () => {
     const own = await caller(["workspace.*.create_root_key", "workspace.*.update_root_key"]);
     const { data } = (await rotate({ rootKeyId: own.rootKeyId }, own.rootKey)).body;
     expect(await works(data.rootKey)).toBe(200);
@@ -410,7 +410,7 @@ describe("deleteRootKey", () => {
     });
   });
 
-  test("deleteRootKey may revoke a stronger root key but not the caller's own", async () => {
+  test("deleteRootKey can revoke a root key with more permissions, but not the caller's own", async () => {
     const own = await caller(["workspace.*.delete_root_key"]);
     const refused = await api.call("admin.deleteRootKey", { rootKeyId: own.rootKeyId }, { rootKey: own.rootKey });
     expect(refused.status).toBe(409);

@@ -73,7 +73,7 @@ test("searchKeys filters by disabled, expired and managed state, and by the oppo
   expect(await among({ managed: false, enabled: true, expired: false })).toEqual(new Set());
 });
 
-test("searchKeys with expiresBefore returns live enabled keys by expiry, also with other filters", async () => {
+test("searchKeys with expiresBefore returns live, enabled keys sorted by expiry, even in combination with other filters", async () => {
   const now = t.deps.nowMs();
   const inDays = (days: number): number => now + days * 86_400_000;
   const make = (expires: number | undefined, body: object = {}) =>
@@ -124,7 +124,7 @@ test("searchKeys filters by role name or id, and finds no keys for an unknown ro
   expect(await search({ permission: "no.such.permission" })).toEqual([]);
 });
 
-test("searchKeys returns keys of one millisecond without duplicates or gaps across pages", async () => {
+test("searchKeys pages through keys created in the same millisecond without duplicates or gaps", async () => {
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await create({ prefix: "page" })).keyId);
   await t.deps.db.query("update keys set created_at = 5 where id = any ($1)", [ids]);

@@ -59,7 +59,7 @@ describe("settings", () => {
     expect(await api.audit()).toHaveLength(before);
   });
 
-  test("workspace may disable its own analytics but not change query limits", async () => {
+  test("workspace can disable its own analytics but cannot change its query limits", async () => {
     const { rootKey } = await api.makeWorkspace();
     const set = (analytics: boolean) => api.data("admin.updateSettings", { analytics }, { rootKey });
     expect((await set(false)).analytics).toBe(false);

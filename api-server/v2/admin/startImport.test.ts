@@ -15,7 +15,7 @@ const start = (body: object = {}, as?: { rootKey: string }) =>
   t.call("admin.startImport", { apiId, name: "keys of 2025", ...body }, as);
 
 describe("startImport", () => {
-  test("startImport creates a migration for keys.migrateKeys with complete hashes", async () => {
+  test("startImport creates a migration that keys.migrateKeys accepts for hashes of complete keys", async () => {
     const { body } = await start({ name: "Schlüssel <b>2025</b>" });
     const { migrationId } = body.data;
     const key = "old_key_ünïcode";
@@ -40,7 +40,7 @@ describe("startImport", () => {
     expect((await start({ apiId: second }, { rootKey })).status).toBe(200);
   });
 
-  test("startImport migration is visible in its workspace only", async () => {
+  test("startImport migration is visible only in its workspace", async () => {
     const { body } = await start();
     const stranger = await t.makeWorkspace();
     const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, stranger);

@@ -67,7 +67,7 @@ describe("admin.getUsageState", () => {
     expect(ageMs).toBeLessThan(10_000);
   });
 
-  test("admin.getUsageState reports pending stream or roll-up events of its workspace", async () => {
+  test("admin.getUsageState reports events of its workspace that wait in the stream or for a roll-up", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "counted" });
     const { key } = await t.data("keys.createKey", { apiId });
     await t.data("keys.verifyKey", { key });
@@ -247,7 +247,7 @@ describe("admin.getUsage", () => {
     ]);
   });
 
-  test("admin.getUsage counts one API, or those that the root key may read", async () => {
+  test("admin.getUsage counts one API, or all APIs that the root key is allowed to read", async () => {
     const [one, two] = apiIds;
     const ofOne = { keys: [[keyIds[0], 1]], hasMore: false };
     expect(await keysOf({ apiId: one })).toEqual(ofOne);
@@ -272,7 +272,7 @@ describe("admin.getUsage", () => {
     expect(await refusal({ limit: 10_001, groupBy: "key" })).toEqual([400, "body.limit", expect.any(String)]);
   });
 
-  test("admin.getUsage charges no query quota and is 412 while analytics are disabled", async () => {
+  test("admin.getUsage charges no query quota, and returns 412 while analytics are disabled", async () => {
     const { id, rootKey: own } = await t.makeWorkspace();
     await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);
     for (let call = 0; call < 3; call++) expect((await ask({}, own)).rows).toHaveLength(1);
@@ -283,7 +283,7 @@ describe("admin.getUsage", () => {
 });
 
 describe("admin.getLatencies", () => {
-  test("admin.getLatencies reads readable verifications within retention", async () => {
+  test("admin.getLatencies reads verifications within the retention period that the caller is allowed to read", async () => {
     const { rootKey, id } = await t.makeWorkspace();
     const { apiId } = await t.data("apis.createApi", { name: "timed" }, { rootKey });
     const other = await t.data("apis.createApi", { name: "other" }, { rootKey });

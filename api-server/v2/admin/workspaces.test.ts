@@ -42,7 +42,7 @@ describe("workspaces", () => {
     expect(found.map(({ name }: { name: string }) => name)).toEqual(["Listed-3"]);
   });
 
-  test("updateWorkspace disables and enables a workspace from the next call on", async () => {
+  test("updateWorkspace disables or enables a workspace with effect from the next call", async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     const status = async () => (await api.call("workspaces.getWorkspace", {}, { rootKey })).status;
     expect(await status()).toBe(200);

@@ -81,7 +81,7 @@ describe("keySpaceOf", () => {
     expect(row.same).toBe(row.id);
   });
 
-  test("keySpaceOf returns no key space for a missing, foreign or unreadable API", async () => {
+  test("keySpaceOf matches no key space for an API that is missing, unreadable or of another workspace", async () => {
     const [first, second] = apis.map(({ apiId }) => apiId);
     const { rootKey } = await t.makeWorkspace();
     const mine = await anApi(rootKey);
@@ -173,7 +173,7 @@ describe("data that a root key may query", () => {
     expect(await count([first ?? "", second ?? "", "api.*.read_api"])).toBe(3);
   });
 
-  test("analytics queries return no data of deleted, foreign or missing APIs", async () => {
+  test("analytics queries return no data of APIs that are deleted, missing or of another workspace", async () => {
     const stranger = await t.makeWorkspace();
     const theirs = await anApi(stranger.rootKey);
     const deleted = await anApi();
@@ -277,7 +277,7 @@ describe("the limits of a workspace", () => {
     expect(await t.data(VERIFICATIONS, { query }, { rootKey })).toHaveLength(3);
   });
 
-  test("analytics query limits bound result size and time", async () => {
+  test("analytics query limits apply to result size and run time", async () => {
     const { rootKey } = await limited({ response_bytes_max: 1_048_576, timeout_ms: 1_000 });
     const joined = (tables: number): string =>
       Array.from({ length: tables }, (_, at) => `key_verifications_v1 AS t${at}`).join(" CROSS JOIN ");
@@ -352,7 +352,7 @@ describe("unavailable analytics database", () => {
     },
   );
 
-  test("analytics database receives no text of the caller's query", async () => {
+  test("analytics database receives no text from the caller's query", async () => {
     const told = "SELECT count() AS told_name FROM key_verifications_v1 WHERE key_id = 'told value' -- told comment";
     await t.data(VERIFICATIONS, { query: told });
     expect(queries.at(-1)).not.toContain("told");

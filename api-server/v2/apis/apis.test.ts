@@ -103,7 +103,7 @@ describe("apis.updateApi", () => {
 
   const settingsOf = async (apiId: string) => (await t.data("admin.listApis", { search: apiId }))[0];
 
-  test("apis.updateApi changes the given settings only, and null removes a default", async () => {
+  test("apis.updateApi changes only the given settings, and null removes a default", async () => {
     const apiId = await createApi("with settings");
     const settings = {
       defaultPrefix: "prod",

@@ -34,7 +34,7 @@ test("keys of a deleted identity still work, without the identity's limits", asy
   expect(rowCount).toBe(0);
 });
 
-test("deleteIdentity frees the externalId without transferring keys to its next owner", async () => {
+test("deleteIdentity frees the externalId, but an identity that gets it later does not inherit the keys", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const old = await t.data("keys.createKey", { apiId, externalId: "again" });
   const { id } = await t.data("identities.getIdentity", { identity: "again" });
@@ -60,7 +60,7 @@ test("deleted identity gets 404 by id and externalId in every procedure", async 
   }
 });
 
-test("deleteIdentity audits identity and limits under one correlation id", async () => {
+test("deleteIdentity writes audit entries for the identity and its limits under one correlation id", async () => {
   const { id: workspaceId, rootKey } = await t.makeWorkspace();
   const ratelimits = [limit, { ...limit, name: "other" }];
   await t.data("identities.createIdentity", { externalId: "logged", ratelimits }, { rootKey });

@@ -93,7 +93,7 @@ describe("identities.createIdentity", () => {
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409, 409]);
   });
 
-  test("createIdentity returns 403 before any other check of the handler", async () => {
+  test("createIdentity returns 403 before the handler checks anything else", async () => {
     const externalId = freshId();
     await t.data("identities.createIdentity", { externalId });
     const rootKey = await t.rootKey(["identity.*.read_identity"]);
@@ -102,7 +102,7 @@ describe("identities.createIdentity", () => {
     expect(reply.body.error.detail).toContain("identity.*.create_identity");
   });
 
-  test("createIdentity audits identity and limits under one correlation id", async () => {
+  test("createIdentity writes audit entries for the identity and its limits under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     await t.data(
       "identities.createIdentity",

@@ -16,7 +16,7 @@ const externalIdsOf = async (body: object, options: CallOptions): Promise<string
     .sort();
 
 describe("pages", () => {
-  test("listIdentities returns every live identity of the workspace once by id across pages", async () => {
+  test("listIdentities pages return every live identity of the workspace exactly once, ordered by id", async () => {
     const options = await t.makeWorkspace();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await create(`user_${i}`, options));

@@ -45,7 +45,7 @@ describe("what is given", () => {
     expect(await update({ identity: externalId, meta: {} })).toEqual({ id: identityId, externalId });
   });
 
-  test("updateIdentity applies to the next verification of the identity's keys", async () => {
+  test("changes by updateIdentity apply to the next verification of the identity's keys", async () => {
     const { externalId } = await create({ ratelimits: [{ ...limit, limit: 1, duration: 3_600_000 }] });
     const { apiId } = await t.data("apis.createApi", { name: "orders" });
     const { key } = await t.data("keys.createKey", { apiId, externalId });
@@ -99,7 +99,7 @@ test("updateIdentity checks permission, duplicate limits, meta size and existenc
   expect(reply.body.error.type).toBe("https://docs.test/errors/identity_not_found");
 });
 
-test("updateIdentity audits the identity and each changed limit", async () => {
+test("updateIdentity writes an audit entry for the identity and one for each changed limit", async () => {
   const named = (name: string, of: Partial<Limit> = {}): Limit => ({ ...limit, name, ...of });
   const { externalId, identityId } = await create({ ratelimits: [named("same"), named("changed"), named("dropped")] });
   const before = (await auditOf(identityId)).length;
@@ -177,7 +177,7 @@ test("sequences of updateIdentity calls follow the merge rules and keep the ids 
   );
 });
 
-test("concurrent updateIdentity calls are atomic and return their own result", async () => {
+test("concurrent updateIdentity calls are atomic, and each returns its own result", async () => {
   for (let round = 0; round < 5; round++) {
     const { externalId } = await create({ ratelimits: [{ ...limit, name: "before" }] });
     const sets = Array.from({ length: 8 }, (_, i) =>

@@ -25,7 +25,7 @@ const countRows = async (workspaceId: string): Promise<number> => {
   return rows[0]?.count ?? -1;
 };
 
-test("createKey with only an API creates 16 random bytes in base58", async () => {
+test("createKey with only an API creates a key of 16 random bytes in base58", async () => {
   const { keyId, key, ...rest } = await create();
   expect(rest).toEqual({});
   expect(keyId).toMatch(/^key_[a-zA-Z0-9]{16}$/);
@@ -81,7 +81,7 @@ test.each([
   if (status === 400) expect(reply.body.error.errors[0].location).toBe("body.meta");
 });
 
-test("createKey returns meta unchanged for any member names", async () => {
+test("createKey keeps meta unchanged, whatever its member names", async () => {
   const meta = '{"__proto__":{"a":1},"constructor":2,"toString":null,"":[],"nested":{"__proto__":[true]}}';
   const reply = await t.call("keys.createKey", `{"apiId":"${apiId}","meta":${meta}}`);
   const shown = (await read(reply.body.data.keyId)).meta;
@@ -213,7 +213,7 @@ describe("order of checks", () => {
     expect(await kind({ roles: ["missing"] })).toEqual([404, "role_not_found"]);
   });
 
-  test("createKey needs permission only for its API, including new slugs and roles", async () => {
+  test("createKey needs a permission only on its API, even for new slugs and for roles", async () => {
     const rootKey = await t.rootKey([`api.${apiId}.create_key`]);
     const reply = await t.call(
       "keys.createKey",
@@ -265,7 +265,7 @@ describe("objects created with the key", () => {
     expect(rows).toHaveLength(3);
   });
 
-  test("createKey audits all created objects under one correlation id", async () => {
+  test("createKey writes audit entries for all created objects under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     const as = { rootKey: workspace.rootKey };
     const { apiId: own } = await t.data("apis.createApi", { name: "abc" }, as);
@@ -297,7 +297,7 @@ describe("objects created with the key", () => {
 
 describe("for a manager", () => {
   const MANAGER = { "Postern-Manager": "prod/Key/shop/billing" };
-  test("managed createKey with an existing key name gets 409 and names the key", async () => {
+  test("createKey by a manager with an existing key name gets 409, and the error names the key", async () => {
     const make = (body: object) => t.call("keys.createKey", { apiId, ...body }, { headers: MANAGER });
     const first = await make({ name: "one" });
     expect(first.status).toBe(200);
@@ -311,7 +311,7 @@ describe("for a manager", () => {
     expect((await make({})).status).toBe(409);
   });
 
-  test("managed createKey creates one key for several concurrent calls", async () => {
+  test("concurrent createKey calls by one manager create only one key", async () => {
     const replies = await Promise.all(
       many(5, () => t.call("keys.createKey", { apiId, name: "race" }, { headers: MANAGER })),
     );

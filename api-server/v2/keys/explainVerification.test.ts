@@ -197,7 +197,7 @@ describe("at a gate", () => {
       expect([blind.status, blind.body.error.errors[0].location]).toEqual([400, "body.clientIp"]);
     });
 
-    test("explainVerification shows the failed attempts of the address, and that a key is spared", async () => {
+    test("explainVerification shows the failed attempts of the address, and that valid keys are exempt", async () => {
       const { keyId, apiId } = await resources.key();
       const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts: { limit: 2, duration: "1h" } });
       const asked = { keyId, policyId, clientIp: "198.51.100.7" };
@@ -342,7 +342,7 @@ describe("permissions", () => {
     expect((await t.call("keys.explainVerification", { keyId: mine.keyId, policyId }, { rootKey })).status).toBe(403);
   });
 
-  test("explainVerification responds alike to a key of another workspace and an unknown key", async () => {
+  test("explainVerification gives the same response for a key of another workspace and for an unknown key", async () => {
     const { key, keyId } = await resources.key();
     const { rootKey } = await t.makeWorkspace();
     expect((await explain({ key }, { rootKey })).code).toBe("NOT_FOUND");

@@ -81,7 +81,7 @@ test("removePermissions accepts ids and prefers an id over an equal slug", async
 describe("the audit log", () => {
   const events = async (reply: Reply) => (await auditOf(reply)).map(({ event }) => event).sort();
 
-  test("key permission change audits each link and new permission under one correlation id", async () => {
+  test("key permission change writes audit entries for each link and new permission under one correlation id", async () => {
     const { keyId } = await create(["log.kept", "log.gone"]);
     const added = await t.call(add, { keyId, permissions: ["log.kept", "log.new"] });
     expect(await events(added)).toEqual(["authorization.connect_permission_and_key", "permission.create"]);

@@ -58,7 +58,7 @@ describe("returns the resulting roles by name", () => {
     expect(await change(path, keyId, given)).toEqual(after);
   });
 
-  test("key role response includes granted permissions by slug and omits empty fields", async () => {
+  test("key role response includes the slugs of granted permissions, and omits empty fields", async () => {
     const { keyId } = await create();
     expect(await t.data(add, { keyId, roles: ["Editor", "Bare"] })).toEqual([
       { id: ids.Bare, name: "Bare" },
@@ -76,7 +76,7 @@ describe("returns the resulting roles by name", () => {
 });
 
 describe("the audit log", () => {
-  test("key role change audits each added and removed link", async () => {
+  test("key role change writes an audit entry for each added and removed link", async () => {
     const { keyId } = await create(["Bare"]);
     const added = await t.call(add, { keyId, roles: ["Bare", "Editor"] });
     expect(await auditOf(added)).toMatchObject([
@@ -142,16 +142,19 @@ describe("rejections", () => {
     expect((await t.call(add, { keyId, roles: ["Admin"] }, { rootKey: adding })).status).toBe(200);
   });
 
-  test.each(ALL)("%s does not find role ids, deleted roles or foreign roles", async (path) => {
-    const stranger = await t.makeWorkspace();
-    await t.data("permissions.createRole", { name: `theirs ${path}` }, { rootKey: stranger.rootKey });
-    const deleted = await t.data("permissions.createRole", { name: `deleted ${path}` });
-    await t.data("permissions.deleteRole", { role: deleted.roleId });
-    const { keyId } = await create();
-    for (const role of [ids.Editor, `theirs ${path}`, `deleted ${path}`]) {
-      expect((await t.call(path, { keyId, roles: [role] })).body.error.type).toContain("role_not_found");
-    }
-  });
+  test.each(ALL)(
+    "%s accepts no role ids, and does not find deleted roles or those of another workspace",
+    async (path) => {
+      const stranger = await t.makeWorkspace();
+      await t.data("permissions.createRole", { name: `theirs ${path}` }, { rootKey: stranger.rootKey });
+      const deleted = await t.data("permissions.createRole", { name: `deleted ${path}` });
+      await t.data("permissions.deleteRole", { role: deleted.roleId });
+      const { keyId } = await create();
+      for (const role of [ids.Editor, `theirs ${path}`, `deleted ${path}`]) {
+        expect((await t.call(path, { keyId, roles: [role] })).body.error.type).toContain("role_not_found");
+      }
+    },
+  );
 
   test.each(ALL)("%s on a managed key is allowed only for its manager", async (path) => {
     const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
@@ -200,7 +203,7 @@ test("concurrent key role changes end in a serializable state", async () => {
   }
 });
 
-test("concurrent role deletion removes the role without failing key role changes", async () => {
+test("concurrent role deletion removes the role, and key role changes do not fail", async () => {
   for (let round = 0; round < 10; round++) {
     const name = `doomed ${round}`;
     const { roleId } = await t.data("permissions.createRole", { name, permissions: ["doomed"] });

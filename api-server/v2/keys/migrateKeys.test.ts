@@ -125,7 +125,7 @@ describe("keys.migrateKeys", () => {
     expect(rowCount).toBe(0);
   });
 
-  test("migrateKeys uses the last entry of a hash, even in different hexadecimal case", async () => {
+  test("migrateKeys uses the last of several entries with the same hash, even if their hexadecimal digits differ in case", async () => {
     const [secret, { hash: hex }] = [aSecret(), aPrefixedKey()];
     const twice = (first: string, last: string) => [
       { hash: first, name: "first", externalId: "first_only" },
@@ -169,7 +169,7 @@ describe("keys.migrateKeys", () => {
     }
   });
 
-  test("concurrent migrateKeys calls share created objects and create each key once", async () => {
+  test("concurrent migrateKeys calls share the objects that they create, and create each key only once", async () => {
     const secrets = many(40, aSecret);
     const entries = secrets.map((secret, i) => ({
       hash: hashKey(secret),
@@ -245,7 +245,7 @@ describe("keys.migrateKeys", () => {
     expect(reply.status, JSON.stringify(reply.body)).toBe(status);
   });
 
-  test("migrateKeys audits all created objects under one correlation id", async () => {
+  test("migrateKeys writes audit entries for all created objects under one correlation id", async () => {
     const workspace = await t.makeWorkspace();
     const as = { rootKey: workspace.rootKey };
     const { apiId: own } = await t.data("apis.createApi", { name: "audited" }, as);
@@ -426,7 +426,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(key, undefined, stranger.rootKey)).toBe("VALID");
   });
 
-  test("prefixed migrated key lookup precedes the permission query syntax check", async () => {
+  test("prefixed migrated key is looked up before the syntax of the permission query is checked", async () => {
     const { key, ...imported } = aPrefixedKey();
     await migratePrefixed(imported);
     const ask = (of: string) => t.call("keys.verifyKey", { key: of, migrationId: prefixed, permissions: "a AND" });

@@ -178,7 +178,7 @@ describe("order of checks", () => {
 });
 
 describe("rotation of the encryption keys", () => {
-  test("encryption key rotation keeps old copies readable, encrypts new ones with the new key and re-encrypts all", async () => {
+  test("encryption key rotation keeps old copies readable, encrypts new copies with the new key, and then re-encrypts the old ones", async () => {
     configure(first);
     const before = await Promise.all([create(), create(), create()]);
     configure(second, first);
@@ -201,7 +201,7 @@ describe("rotation of the encryption keys", () => {
     configure(second, first);
   });
 
-  test("removing an encryption key too early hides plaintext and is logged, and the key can be restored", async () => {
+  test("removing an encryption key too early hides plaintexts and is logged, and restoring it makes them available again", async () => {
     configure(first);
     const { keyId, key } = await create();
     configure(second);

@@ -119,7 +119,7 @@ describe("the successor", () => {
     expect(rows).toEqual([{ identity_id: null }]);
   });
 
-  test("rerolled key uses the API prefix by default, and always the API key length", async () => {
+  test("rerolled key uses the API's default prefix if none is given, and always the API's default length", async () => {
     const { keyId, key } = await create({ apiId: otherApiId, byteLength: 16 });
     expect(key).toMatch(/^dflt_/);
     await t.deps.db.query("update keys set start = '3Ab9' where id = $1", [keyId]);
@@ -128,7 +128,7 @@ describe("the successor", () => {
     expect((await reroll(own)).key).toMatch(/^my_own_[1-9A-HJ-NP-Za-km-z]{40,44}$/);
   });
 
-  test("rerolled key of a managed key is unmanaged", async () => {
+  test("successor of a rerolled managed key is unmanaged", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/billing" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "managed" }, { headers });
     const made = await reroll(keyId);

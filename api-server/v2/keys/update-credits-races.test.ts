@@ -61,7 +61,7 @@ const create = (remaining: number) => t.data("keys.createKey", { apiId, credits:
 const statuses = (replies: readonly Reply[]): Set<number> => new Set(replies.map(({ status }) => status));
 const remainingOf = async (keyId: string) => (await t.data("keys.getKey", { keyId })).credits?.remaining;
 
-test("concurrent credit changes and verifications lose nothing and never fail", async () => {
+test("concurrent credit changes and verifications lose no credits and never fail", async () => {
   const { keyId, key } = await create(1000);
   const change = (index: number) =>
     t.call("keys.updateCredits", {

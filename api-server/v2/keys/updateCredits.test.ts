@@ -142,7 +142,7 @@ test("updateCredits writes a key.update audit entry with the key and its API", a
 });
 
 describe("while the key is in use", () => {
-  test("updateCredits includes spent credits that are not yet stored", async () => {
+  test("updateCredits accounts for spent credits that are not yet stored", async () => {
     const { keyId, key } = await create({ remaining: 10 });
     for (let i = 0; i < 4; i++) await spend(key);
     expect(await change(keyId, { operation: "increment", value: 2 })).toEqual({ remaining: 8 });

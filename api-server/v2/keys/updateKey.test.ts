@@ -149,7 +149,7 @@ describe("credits", () => {
     expect(await read(keyId)).toEqual(as);
   });
 
-  test("updateKey of credits overrides unsynced spending for the next verification", async () => {
+  test("updateKey that sets credits overrides spending that is not yet in Postgres, from the next verification", async () => {
     const { keyId, key } = await create({ credits: { remaining: 100 } });
     for (let i = 0; i < 5; i++) await t.data("keys.verifyKey", { key });
     expect((await read(keyId)).credits).toEqual({ remaining: 95 });
@@ -260,7 +260,7 @@ describe("rejections", () => {
   });
 });
 
-test("concurrent updateKey calls of different fields lose no change", async () => {
+test("concurrent updateKey calls that change different fields lose no change", async () => {
   const { keyId } = await create({});
   await Promise.all([
     update(keyId, { name: "n" }),
@@ -280,7 +280,7 @@ test("concurrent updateKey calls of different fields lose no change", async () =
   });
 });
 
-test("updateKey audits the key, its API and created objects under one correlation id", async () => {
+test("updateKey writes audit entries for the key, its API and created objects under one correlation id", async () => {
   const workspace = await t.makeWorkspace();
   const as = { rootKey: workspace.rootKey };
   const { apiId: own } = await t.data("apis.createApi", { name: "abc" }, as);

@@ -221,7 +221,7 @@ describe("the permission query", () => {
     },
   );
 
-  test("verifyKey accepts a permission query with 1000 nesting characters", async () => {
+  test("verifyKey accepts a deeply nested permission query of up to 1,000 characters", async () => {
     const { key } = await create({ permissions: ["a"] });
     expect(await codeOf(key, { permissions: `${"(".repeat(499)}a${")".repeat(499)}` })).toBe("VALID");
     expect((await t.call("keys.verifyKey", { key, permissions: "a".repeat(1001) })).status).toBe(400);
@@ -239,7 +239,7 @@ describe("rate limits", () => {
     expect(codes.filter((code) => code === "RATE_LIMITED")).toHaveLength(5);
   });
 
-  test("verifyKey charges all rate limits or none, and reports remainders without the charge if it rejects", async () => {
+  test("verifyKey charges either all rate limits or none, and if it rejects, reports what remains without the charge", async () => {
     const { key } = await create({
       ratelimits: [
         { ...limit, name: "minute", limit: 12 },
@@ -324,7 +324,7 @@ describe("rate limits", () => {
     ).toMatchObject([{ limit: 7, remaining: 6 }]);
   });
 
-  test("verifyKey rejected by a limit spends no credits but keeps the charged limits", async () => {
+  test("verification rejected by a limit spends no credits, but limits that were charged stay charged", async () => {
     const { key } = await create({ credits: { remaining: 1 }, ratelimits: [{ ...limit, limit: 2 }] });
     expect(await verify(key)).toMatchObject({ code: "VALID", credits: 0 });
     expect(await verify(key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0, ratelimits: [{ remaining: 0 }] });

@@ -56,7 +56,7 @@ describe("404 without the secret", () => {
     return body.error;
   };
 
-  test("whoami returns the same 404 for unknown keys, root keys, deleted keys and foreign keys", async () => {
+  test("whoami returns the same 404 for unknown keys, root keys, deleted keys and keys of other workspaces", async () => {
     const unknown = await refusalOf("nobody_has_this");
     expect(await refusalOf(t.workspace.rootKey)).toEqual(unknown);
     const deleted = await create();

@@ -37,7 +37,7 @@ const aRole = (more: object = {}) => ({ name: `role-${count}`, permissions: ["a.
 const aPolicy = (more: object = {}) => ({ api: { name: `orders-${count}` }, target: { port: 8080 }, ...more });
 
 describe("a Role", () => {
-  test("applyObject creates, changes and leaves a role alone, and lists the differences", async () => {
+  test("applyObject creates, changes or leaves a role unchanged, and lists the differences", async () => {
     const manager = aManager("Role");
     const spec = aRole({ description: "Reads." });
     const made = await applied(manager, spec);
@@ -83,7 +83,7 @@ describe("a Role", () => {
     expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => expect.objectContaining({ meta: { manager } })));
   });
 
-  test("a role with 1,000 permissions is stored whole or not at all", async () => {
+  test("role with 1,000 permissions is stored completely or not at all", async () => {
     const manager = aManager("Role");
     const permissions = Array.from({ length: 1000 }, (_, i) => `many-${count}.${i}`);
     // A taken name makes the second step fail, after the first one has been performed.
@@ -104,7 +104,7 @@ describe("a Role", () => {
     { adopt: "Match", isEqual: true, refused: undefined },
     { adopt: "Match", isEqual: false, refused: "unmanaged_exists" },
     { adopt: "Override", isEqual: false, refused: undefined },
-  ])("unmanaged role that is equal ($isEqual) is adopted with $adopt, or refused as $refused", async (one) => {
+  ])("unmanaged role (adopt: $adopt, equal: $isEqual) is either adopted or rejected as $refused", async (one) => {
     const manager = aManager("Role");
     const { adopt, isEqual, refused } = one;
     const spec = aRole(adopt === undefined ? {} : { adopt });
@@ -119,7 +119,7 @@ describe("a Role", () => {
     if (refused !== undefined) await applied(manager, spec, { adopt: "Override" });
   });
 
-  test("role of another manager is refused, and a released one only taken back or adopted nearby", async () => {
+  test("role of another manager is rejected; a released one can be taken back, or adopted within its Kubernetes namespace", async () => {
     const first = aManager("Role");
     const [cluster] = first.split("/");
     const spec = aRole({ adopt: "Override" });
@@ -139,7 +139,7 @@ describe("a Role", () => {
     expect((await applied(neighbour, { name, permissions })).outcome).toBe("updated");
   });
 
-  test("deleteObject keeps a role that a key has, unless the manifest says Delete", async () => {
+  test("deleteObject keeps a role that a key has, unless the deletion policy is Delete", async () => {
     const manager = aManager("Role");
     const spec = aRole();
     const { ids } = await applied(manager, spec);
@@ -193,7 +193,7 @@ describe("a RatelimitNamespace and its overrides", () => {
     expect((await remove(manager)).body.data).toEqual({ outcome: "deleted", ids });
   });
 
-  test("override of a namespace in another Kubernetes namespace needs its permission", async () => {
+  test("override requires that a rate-limit namespace of another Kubernetes namespace allows the reference", async () => {
     const manager = aManager("RatelimitNamespace", { namespace: "platform" });
     const [cluster = ""] = manager.split("/");
     await applied(manager, { name: `platform-${count}` });
@@ -218,7 +218,7 @@ describe("an ApiKeyPolicy", () => {
     match: { path: { prefix: "/" } },
   });
 
-  test("applyObject creates the API and the policy, and a changed limit is one difference", async () => {
+  test("applyObject creates the API and the policy, and reports a changed limit as one difference", async () => {
     const manager = aManager("ApiKeyPolicy");
     const made = await applied(manager, aPolicy({ rules: [limit(10)] }), { uid: "u1", generation: 4 });
     const { apiId } = made.ids;
@@ -240,7 +240,7 @@ describe("an ApiKeyPolicy", () => {
     expect(stored.policy.rules[0].ratelimits[0].limit).toBe(20);
   });
 
-  test("without a generation, each change counts, and an equal policy keeps its generation", async () => {
+  test("without a given generation, each change of a policy increments it, and an equal policy keeps it", async () => {
     const manager = aManager("ApiKeyPolicy");
     const generationOf = async ({ ids }: { ids: { policyId: string } }) =>
       (await api.data("policies.getPolicy", { policyId: ids.policyId })).generation;
@@ -274,7 +274,7 @@ describe("an ApiKeyPolicy", () => {
     expect(await query("select from apis where manager = $1", [manager])).toEqual([]);
   });
 
-  test("policy of an API of another manifest needs its permission, and a released API comes back", async () => {
+  test("policy requires that an API of another manifest allows the reference, and a manifest takes back an API that it released", async () => {
     const owner = aManager("ApiKeyPolicy", { namespace: "platform" });
     const [cluster = ""] = owner.split("/");
     const { ids } = await applied(owner, aPolicy());
@@ -361,7 +361,7 @@ describe("an ApiKey", () => {
     expect(replies.map(({ outcome }) => outcome)).toEqual(states.map(() => "unchanged"));
   });
 
-  test("secret of an issued key is in no log, and a dry run issues none", async () => {
+  test("secret of an issued key is never logged, and a dry run issues no key", async () => {
     const { manager, spec } = await aKey();
     const dry = await applied(manager, spec, { secret: { mayIssue: true }, dryRun: true });
     expect(dry).toMatchObject({ outcome: "created", ids: {} });
@@ -372,7 +372,7 @@ describe("an ApiKey", () => {
     expect(audit.some(({ text }) => text.includes(key.issued.key))).toBe(false);
   });
 
-  test("20 concurrent calls that may issue leave at most one key that is not revoked", async () => {
+  test("20 concurrent calls that may issue a key leave at most one key that is not revoked", async () => {
     const { manager, spec } = await aKey();
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => apply(manager, spec, { secret: { mayIssue: true } })),
@@ -383,7 +383,7 @@ describe("an ApiKey", () => {
     expect(await query("select from keys where manager = $1 and deleted_at is null", [manager])).toHaveLength(1);
   });
 
-  test("key of a policy in another Kubernetes namespace needs its permission", async () => {
+  test("key requires that a policy in another Kubernetes namespace allows the reference", async () => {
     const owner = aManager("ApiKeyPolicy", { namespace: "platform" });
     const [cluster = ""] = owner.split("/");
     const manager = aManager("ApiKey", { cluster });
@@ -432,7 +432,7 @@ describe("a dry run", () => {
     expect((await api.data("policies.getPolicy", { policyId: ids.policyId })).policy.mode).toBe("Enforce");
   });
 
-  test("dry run needs only permissions to read, and the change needs more", async () => {
+  test("dry run needs only permissions to read, whereas the change needs more", async () => {
     const rootKey = await api.rootKey(["rbac.*.read_role"]);
     const body = { manager: aManager("Role"), kind: "Role", spec: aRole() };
     expect((await api.call("managed.applyObject", { ...body, dryRun: true }, { rootKey })).body.data.outcome).toBe(
@@ -444,7 +444,7 @@ describe("a dry run", () => {
 });
 
 describe("fencing numbers", () => {
-  test("lower number than an earlier one is refused per cluster, and changes nothing", async () => {
+  test("fencing number that is lower than an earlier one of the same cluster is rejected, and changes nothing", async () => {
     const manager = aManager("Role");
     const [cluster = ""] = manager.split("/");
     await applied(manager, aRole(), { onlyIfFence: 7 });
@@ -460,7 +460,7 @@ describe("fencing numbers", () => {
     await applied(aManager("Role", { cluster: `${cluster}x` }), aRole(), { onlyIfFence: 0 });
   });
 
-  test("number is not raised by a dry run, a refused call, or a root key without permissions", async () => {
+  test("fencing number is not raised by a dry run, a rejected call, or a root key without permissions", async () => {
     const manager = aManager("Role");
     const spec = aRole();
     await applied(manager, spec, { onlyIfFence: 1 });
@@ -474,7 +474,7 @@ describe("fencing numbers", () => {
     expect((await applied(manager, spec, { onlyIfFence: 1 })).outcome).toBe("unchanged");
   });
 
-  test("call of the former leader that has begun ends before the number rises, and a later one is refused", async () => {
+  test("call of a former leader that has begun ends before the fencing number rises, and a later one is rejected", async () => {
     const manager = aManager("Role");
     await applied(manager, aRole(), { onlyIfFence: 1 });
     const block = await api.deps.db.connect();
@@ -519,7 +519,7 @@ describe("fencing numbers", () => {
 
   const WAITING = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
 
-  test("100 concurrent first calls with new numbers raise the number without a deadlock", async () => {
+  test("100 concurrent first calls with new fencing numbers raise the number without a deadlock", async () => {
     const manager = aManager("Role");
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) => apply(manager, aRole(), { onlyIfFence: i % 5 })),
@@ -548,7 +548,7 @@ test.each([
   if (location !== undefined) expect(refusalOf(reply).location).toBe(location);
 });
 
-test("20 concurrent calls for one new manifest store it once", async () => {
+test("20 concurrent calls for one new manifest store its object only once", async () => {
   const manager = aManager("ApiKeyPolicy");
   const spec = aPolicy();
   const replies = await Promise.all(Array.from({ length: 20 }, () => apply(manager, spec)));

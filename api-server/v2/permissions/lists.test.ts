@@ -44,7 +44,7 @@ describe.each([
     expect(await list({ cursor: "" }, options)).toHaveLength(5);
   });
 
-  test("permission and role lists search all texts case-insensitively without wildcards", async () => {
+  test("search in permission and role lists covers all text fields, ignores case and has no wildcards", async () => {
     const options = await t.makeWorkspace();
     const id = await createOne({ name: "Café Owners", description: "100% of\\them" }, options);
     await createOne({ name: "under_score", description: "DESCRIBED" }, options);

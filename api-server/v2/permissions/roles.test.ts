@@ -16,7 +16,7 @@ const createRole = async (body: object = {}): Promise<string> =>
   (await api.data("permissions.createRole", { name: unique("role"), ...body })).roleId;
 
 describe("createRole", () => {
-  test("createRole creates role, permissions and links under one correlation id", async () => {
+  test("createRole creates a role, its permissions and links, with audit entries under one correlation id", async () => {
     await api.data("permissions.createPermission", { name: "Known", slug: "Known.Slug" });
     const roleId = await createRole({ name: "Editor", permissions: ["b.new", "known.slug", "a.new", "B.NEW"] });
     const role = await api.data("permissions.getRole", { role: "editor" });

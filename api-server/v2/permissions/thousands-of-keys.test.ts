@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-test("role or permission of 7,000 keys is deleted in batches with outbox entries", async () => {
+test("role or permission that 7,000 keys hold is deleted in batches, with outbox entries for the keys", async () => {
   const { db } = t.deps;
   const { roleId } = await t.data("permissions.createRole", { name: "Everybody" });
   const { permissionId } = await t.data("permissions.createPermission", { name: "All", slug: "everybody" });

@@ -107,7 +107,7 @@ describe("an applied policy", () => {
     expect(row?.actor.meta).toEqual({ manager: body.manager });
   });
 
-  test("audit log has the names of changed rules, and names that no header can carry are rejected", async () => {
+  test("audit log contains the names of changed rules, and names that a header cannot contain are rejected", async () => {
     const body = aBody({ rules: [{}] });
     const { policyId } = await apply(body);
     const named = (name: string) => ({ ...body, spec: { ...body.spec, rules: [{ name }] } });
@@ -131,7 +131,7 @@ describe("an applied policy", () => {
     expect(events).toEqual(["policy.create", "policy.update", "policy.update"]);
   });
 
-  test("100 concurrent calls keep the newest generation", async () => {
+  test("newest generation of a policy prevails among 100 concurrent calls", async () => {
     const body = { ...aBody(), uid: "uid-1" };
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) => api.call("managed.applyObject", { ...body, generation: i + 1 })),
@@ -145,7 +145,7 @@ describe("an applied policy", () => {
     expect(await api.data("policies.getPolicy", { policyId })).toMatchObject({ generation: 100, version: made.length });
   });
 
-  test("compiled policy may have up to 256 KiB", async () => {
+  test("compiled policy can have up to 256 KiB", async () => {
     const query = (length: number) => "p".repeat(length);
     const full = Array.from({ length: 245 }, () => ({ permissions: query(1000) }));
     const body = aBody({ rules: [...full, {}] });
@@ -164,7 +164,7 @@ describe("an applied policy", () => {
     expect(reply.body.error.errors[0].location).toBe("body.spec");
   });
 
-  test("applyObject responds alike for missing and foreign APIs, and requires to update the API", async () => {
+  test("applyObject gives the same response for a missing API and one of another workspace, and requires `update_api`", async () => {
     const rootKey = await api.rootKey(["api.*.read_api"]);
     const other = await api.makeWorkspace();
     const foreign = (await api.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey })).apiId;
@@ -183,7 +183,7 @@ describe("an applied policy", () => {
     expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
   });
 
-  test("deleteObject requires to update the API, and deletes nothing of another workspace", async () => {
+  test("deleteObject of a policy requires `update_api`, and deletes nothing in another workspace", async () => {
     const body = aBody();
     const { policyId } = await apply(body);
     const other = await api.makeWorkspace();
@@ -206,7 +206,7 @@ describe("the id of a policy", () => {
   const release = (policyId: string, id = policyId) =>
     api.deps.db.query("update policies set manager = null, id = $2 where id = $1", [policyId, id]);
 
-  test("id is derived from workspace and manager, and is the same after recreation", async () => {
+  test("policy id is derived from the workspace and the manager, and is the same after the policy is recreated", async () => {
     const body = aBody();
     const policyId = idOf(body);
     expect(await apply(body)).toMatchObject({ policyId, version: 1 });
@@ -222,7 +222,7 @@ describe("the id of a policy", () => {
     ]);
   });
 
-  test("id differs for the same manager name in another workspace", async () => {
+  test("policy id differs for the same manager name in another workspace", async () => {
     const body = aBody();
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
@@ -233,7 +233,7 @@ describe("the id of a policy", () => {
     expect(policyId).not.toBe(idOf(body));
   });
 
-  test("policy with another id gets the derived one, and stays available under the former one", async () => {
+  test("policy with a different id gets the derived id, and stays available under its former id", async () => {
     const body = aBody();
     const former = `pol_former${count}`;
     await release((await apply(body)).policyId, former);
@@ -249,7 +249,7 @@ describe("the id of a policy", () => {
     expect((await api.call("policies.getPolicy", { policyId: former })).status).toBe(404);
   });
 
-  test("released policy keeps its id until its manager creates another", async () => {
+  test("released policy keeps its id until its former manager creates another policy", async () => {
     const body = aBody();
     const policyId = idOf(body);
     await apply(body);
@@ -268,7 +268,7 @@ describe("the id of a policy", () => {
     expect([moved.status, kindOf(moved)]).toEqual([400, "invalid_input"]);
   });
 
-  test("30 concurrent calls of one manager create one policy", async () => {
+  test("30 concurrent calls by one manager create only one policy", async () => {
     const body = aBody();
     for (const version of [1, 2]) {
       const made = await Promise.all(Array.from({ length: 30 }, () => apply(body)));
@@ -299,7 +299,7 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 0, updated: 0, maxStalenessMs: 0 });
   });
 
-  test("getPolicy lists up to 1,000 pods and counts all others", async () => {
+  test("getPolicy counts all pods, but lists their names only if there are at most 1,000", async () => {
     const { policyId, version } = await apply(aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     for (let i = 0; i < 1_000; i++) await api.deps.pods.report({ ...report, podId: `shop/orders-${i}` });
@@ -376,7 +376,7 @@ describe("getPolicy", () => {
     expect((await api.call("policies.getPolicy", body)).status).toBe(400);
   });
 
-  test("getPolicy applies defaults to an older format and omits an unknown one", async () => {
+  test("getPolicy applies defaults to a policy in an older format, and omits a policy in an unknown format", async () => {
     const body = aBody();
     const { policyId } = await apply(body);
     const read = () => api.data("policies.getPolicy", { policyId });
@@ -397,7 +397,7 @@ describe("getPolicy", () => {
     expect((await read()).policy).toEqual(policy);
   });
 
-  test("getPolicy checks for 404 before 403, and responds alike for missing and foreign policies", async () => {
+  test("getPolicy checks for 404 before 403, and gives the same response for a missing policy and one of another workspace", async () => {
     const body = aBody();
     const { policyId } = await apply(body);
     const other = await api.makeWorkspace();
@@ -465,7 +465,7 @@ describe("listStatus", () => {
     return { workspaceId: workspace.id, of, apiId: id, policies };
   }
 
-  test("listStatus returns stored state, API and gate reports of each policy", async () => {
+  test("listStatus returns the stored state, the API and the gate reports of each policy", async () => {
     const names = ["main/shop/a", "main/shop/b"];
     const { workspaceId, of, apiId: id, policies } = await aWorkspaceWith(names);
     const [a, b] = names.map((name) => policies.get(name)?.policyId ?? "");

@@ -64,7 +64,7 @@ describe("counting", () => {
     expect(await limit({ namespace: "look", cost: 0 })).toMatchObject({ success: true, remaining: 0 });
   });
 
-  test("ratelimit.limit with a cost above the limit is denied without charge", async () => {
+  test("ratelimit.limit with a cost above the limit is denied and charges nothing", async () => {
     expect(await limit({ namespace: "dear", cost: 4 })).toMatchObject({ success: false, remaining: 0 });
     expect(await limit({ namespace: "dear", cost: 3 })).toMatchObject({ success: true, remaining: 0 });
   });
@@ -75,7 +75,7 @@ describe("counting", () => {
     expect(await limit({ namespace: "apart2" })).toMatchObject({ remaining: 2 });
   });
 
-  test("ratelimit.limit uses one counter for namespace id and name", async () => {
+  test("ratelimit.limit uses the same counter for a namespace's id and name", async () => {
     await limit({ namespace: "both" });
     const { items } = { items: await api.data("ratelimit.listNamespaces", { search: "both" }) };
     expect(await limit({ namespace: items[0].id })).toMatchObject({ remaining: 1 });
@@ -251,7 +251,7 @@ describe("namespaces", () => {
 });
 
 describe("one call", () => {
-  test("cached ratelimit.limit call uses no SQL, one counter call and one event", async () => {
+  test("ratelimit.limit call with cached data makes no SQL query, one counter call and one event", async () => {
     await api.data("ratelimit.createNamespace", { name: "hot" });
     await limit({ namespace: "hot", identifier: "i", limit: 100 });
     statements = [];
@@ -287,7 +287,7 @@ describe("overrides", () => {
 
   beforeAll(() => api.data("ratelimit.createNamespace", { name: "over" }));
 
-  test("ratelimit.limit prefers exact overrides, then the most literal characters", async () => {
+  test("ratelimit.limit prefers an exact override, then the pattern with the most literal characters", async () => {
     const ids: Record<string, string> = {};
     for (const [identifier, limit] of Object.entries({
       "*": 10,
@@ -323,7 +323,7 @@ describe("overrides", () => {
     }
   });
 
-  test("ratelimit.limit applies override limit and duration, and limit 0 always denies", async () => {
+  test("ratelimit.limit applies an override's limit and duration, and limit 0 always denies", async () => {
     await api.data("ratelimit.createNamespace", { name: "replace" });
     const call = { namespace: "replace", identifier: "vip", cost: 2 };
     expect(await limit(call)).toMatchObject({ limit: 3, remaining: 1 });

@@ -105,7 +105,7 @@ describe("all or none", () => {
     });
   });
 
-  test("100 concurrent multiLimit calls admit exactly the smaller limit", async () => {
+  test("100 concurrent multiLimit calls are admitted exactly up to the smaller limit", async () => {
     const [small, large] = [unique("small"), unique("large")];
     await multi({ namespace: small, cost: 0 }, { namespace: large, cost: 0 });
     const responses = await Promise.all(
@@ -167,7 +167,7 @@ describe("namespaces", () => {
     expect(rows[0]?.request_id).toBe(body.meta.requestId);
   });
 
-  test("100 concurrent multiLimit calls in any order create each namespace once", async () => {
+  test("100 concurrent multiLimit calls that name namespaces in different orders create each namespace only once", async () => {
     const names = Array.from({ length: 4 }, () => unique("crowd"));
     const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) => {

@@ -44,7 +44,7 @@ describe("setOverride", () => {
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("setOverride updates an override in place and skips equal values", async () => {
+  test("setOverride updates an override in place, and writes nothing if the values are equal", async () => {
     const identifier = "again";
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, identifier });
     const changed = { ...anOverride, identifier, limit: 6, duration: 2000 };
@@ -87,7 +87,7 @@ describe("setOverride", () => {
 });
 
 describe("getOverride", () => {
-  test("getOverride returns the override for exactly this identifier, else a matching pattern, else 404", async () => {
+  test("getOverride returns the override for exactly this identifier, otherwise one with a matching pattern, otherwise 404", async () => {
     await api.data("ratelimit.createNamespace", { name: "read" });
     const { overrideId } = await api.data("ratelimit.setOverride", {
       ...anOverride,
@@ -143,7 +143,7 @@ describe("listOverrides", () => {
     expect(seen).toHaveLength(25);
   });
 
-  test("listOverrides treats a foreign cursor as a lower bound", async () => {
+  test("listOverrides treats any cursor as a lower bound", async () => {
     const beyond = await api.call("ratelimit.listOverrides", { namespace: "pages", cursor: "zzzz" });
     expect(beyond.body).toMatchObject({ data: [], pagination: { hasMore: false } });
     const all = await api.call("ratelimit.listOverrides", { namespace: "pages", cursor: "", limit: 100 });
