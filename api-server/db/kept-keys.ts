@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { KEY_COLUMNS, type KeyRef, type KeyRow } from "./keys.ts";
 
-/** A key whose row still exists, although the key, its API or its identity may be deleted. */
+/** A key whose row still exists, even if the key, its API or its identity is marked as deleted. */
 export interface KeptKeyRow extends KeyRow {
   readonly deleted_at: number | null;
   readonly api_name: string;

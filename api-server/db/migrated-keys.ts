@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Statements for the first verification of a key that was imported with a foreign hash. */
+/* Statements for the first verification of a key that was imported with another system's hash. */
 
 /** A key of a migration that is being verified, stored either under its own hash or still under the imported one. */
 export interface MigratedKeyRow {

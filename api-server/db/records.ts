@@ -156,7 +156,7 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
 }
 
 /**
- * Returns a statement that selects the same records as text. Once the preceding records have $3 bytes or more in total, every further
+ * Returns a statement that selects the same records, but as text. Once the preceding records have $3 bytes or more in total, every further
  * record is returned as `null`.
  */
 const sized = (statement: string): string =>

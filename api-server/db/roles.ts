@@ -46,7 +46,7 @@ export async function lockRole(
   return rows[0];
 }
 
-/** Locks a role like `lockRole`, but finds it by id only. */
+/** Locks a role like `lockRole`, but finds it only by id. */
 export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
   const text = `select id, name, description, manager
                   from roles

@@ -120,7 +120,7 @@ test("transaction is retried with a new id if the generated id already exists", 
 });
 
 describe("values are returned with their types", () => {
-  test("Postgres bigint is returned as a number and date as text", async () => {
+  test("Postgres values of type bigint are returned as numbers, those of type date as strings", async () => {
     const { rows } = await db.query(
       "select 9007199254740991::bigint as big, '{1,2}'::bigint[] as bigs, '{}'::bigint[] as none, '2026-02-28'::date as day",
     );

@@ -33,8 +33,8 @@ export interface Origin {
 }
 
 /**
- * The actor of a use case: who acts, on behalf of which manager, and from where. Includes the actor's permissions and the dependencies of
- * the use case. All other input of a use case is passed as arguments.
+ * The actor of a use case: who acts, on behalf of which manager, and from where. It also carries the actor's permissions and the use case's
+ * dependencies. All other input of a use case is passed as arguments.
  */
 export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps>
   extends Grants<Required>,

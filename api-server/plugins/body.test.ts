@@ -17,7 +17,7 @@ test.each([
   { text: '{"a,b[{":"\\",[{\\\\","c":","}', values: 3 },
   { text: '["\\\\","\\"",","]', values: 4 },
   { text: '["\\u005b,[é{\u2028,"]', values: 2 },
-])("JSON value counter counts $values values in $text", ({ text, values }) => {
+])("JSON value counter returns $values for $text", ({ text, values }) => {
   const bytes = Buffer.from(text + PADDING);
   expect(hasMoreValues(bytes, values - 1)).toBe(true);
   expect(hasMoreValues(bytes, values)).toBe(false);

@@ -7,7 +7,7 @@ import { acceptedEncoding, matchesTag } from "./negotiation.ts";
 
 /*
  * Serves the dashboard at /dashboard/, and its files below /dashboard/assets/. All other paths below /dashboard/ return the same page,
- * because the page does its own routing. Signed-in users may create root keys, so the content security policy allows only these scripts,
+ * because the page does its own routing. Signed-in users can create root keys, so the content security policy allows only these scripts,
  * and only requests to this server.
  */
 

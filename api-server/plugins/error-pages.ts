@@ -71,7 +71,7 @@ ${body}
 </body></html>
 `;
 
-/** Converts plain text to HTML; text in backticks becomes a `code` element. */
+/** Converts plain text to HTML. Text in backticks becomes a `code` element. */
 export const toHtml = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 
 const escapeHtml = (text: string): string =>

@@ -12,7 +12,7 @@ import { JSON_TYPE } from "./served.ts";
 import { ENTRIES_MAX } from "./validation.ts";
 
 /*
- * Converts thrown errors to error bodies. Paths below the prefix of an old API get the error bodies of that API, all others those of v2
+ * Converts thrown errors to error bodies. Paths below the prefix of an old API get that API's error bodies; all other paths get those of v2
  * (api-v2.md section 4).
  */
 

@@ -32,7 +32,7 @@ export interface Leadership extends Closeable {
   readonly lost: AbortSignal;
 }
 
-/** Becomes the leader unless there is one; then returns `undefined`. `onEntries` is called when new outbox entries may exist. */
+/** Becomes the leader. Returns `undefined` if another process is the leader. `onEntries` is called when new outbox entries may exist. */
 export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");

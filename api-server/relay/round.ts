@@ -18,7 +18,7 @@ export const BATCH_MAX = 1000;
 const BULK_SHARE = BATCH_MAX / 4;
 /** Maximum workspaces per batch. */
 const WORKSPACES_MAX = 200;
-/** Maximum bytes of records in memory at once; a single record may exceed it. */
+/** Maximum bytes of records in memory at the same time. A single larger record is still read. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Order in which kinds are written. Referenced records come first, so that a reader never finds a reference to a missing record. */

@@ -40,9 +40,9 @@ export interface FetchHeaders {
 }
 
 /**
- * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Passing one of two checks is
- * sufficient, that of the header or that of the origin. A form cannot send the header, and a script of another origin can send it only
- * after a preflight, which is never granted.
+ * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Passing either the check of the
+ * header or the check of the origin is sufficient. A form cannot send the header, and a script of another origin can send it only after a
+ * preflight, which is never granted.
  */
 export function foreignProblem(headers: FetchHeaders, address: DashboardAddress): string | undefined {
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";

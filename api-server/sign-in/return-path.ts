@@ -1,7 +1,7 @@
 export const DASHBOARD_PATH = "/dashboard/";
 
 const LENGTH_MAX = 2_000;
-/** Characters that a URL may contain: no space, no control character, and no backslash, which browsers read as a slash. */
+/** Matches only the characters that a URL can contain. Excludes spaces, control characters, and backslashes, which browsers read as slashes. */
 const CHARACTERS = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/?%[\]]*$/;
 
 /**

@@ -304,7 +304,7 @@ describe.each(CASES)("$title", (one) => {
       expect(await managerOf(kind, id)).toBeUndefined();
     });
 
-  test("managed.getObject checks for 404 before 403, and responds the same for missing objects and those of other workspaces", async () => {
+  test("managed.getObject checks for 404 before 403, and gives the same response for missing objects and objects of other workspaces", async () => {
     const { id } = await make(one, aManager());
     const other = await api.makeWorkspace();
     const ask = async (asked: string, rootKey: string) => {

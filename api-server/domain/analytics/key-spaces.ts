@@ -6,7 +6,7 @@ import { listKeySpaces } from "../../db/apis.ts";
 
 interface Readable {
   readonly workspaceId: string;
-  /** Key spaces that the caller may read; `undefined` if the caller may read the complete workspace. */
+  /** Key spaces that the caller is allowed to read; `undefined` for all of the workspace. */
   readonly within: readonly string[] | undefined;
 }
 

@@ -20,7 +20,7 @@ export const LATENCY_ERRORS = [
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {
-  /** Returns the key spaces that the caller may read; `undefined` for all. */
+  /** Returns the key spaces that the caller is allowed to read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
 }
 

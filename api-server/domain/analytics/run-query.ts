@@ -28,7 +28,7 @@ export interface RequestedQuery {
   readonly of: AnalyticsOf;
   /** Query as the caller sent it. */
   readonly text: string;
-  /** Returns the key spaces or namespaces that the root key may read; `undefined` for all. */
+  /** Returns the key spaces or namespaces that the root key is allowed to read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
   /** Signal that is aborted when the caller disconnects. */
   readonly signal: AbortSignal;
@@ -73,8 +73,8 @@ const EMIT: Readonly<Record<AnalyticsStore["kind"], Emit>> = {
 type Reading = Omit<QueryScope, "within"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
 
 /**
- * Parses the text and generates a query for the analytics store from the tree, so that no caller text reaches the store. @throws
- * PublicError 400.
+ * Parses the caller's text and generates a query for the analytics store from the syntax tree, so that none of the text reaches the store.
+ * @throws PublicError 400.
  */
 async function translate(
   deps: UsageDeps,

@@ -9,17 +9,17 @@ interface Held {
 }
 
 /*
- * Resolves the ids that a root key may read. A root key that holds `read_analytics` for single objects sees only their rows. Ids that match
- * no live object of the workspace are ignored, so that the response does not reveal whether they exist elsewhere.
+ * Resolves the ids that a root key is allowed to read. A root key that holds `read_analytics` for single objects sees only their rows. Ids
+ * that match no live object of the workspace are ignored, so that the response does not reveal whether they exist elsewhere.
  */
 
-/** Returns the key spaces of the APIs that the root key may read; `undefined` for all of the workspace. */
+/** Returns the key spaces of the APIs that the root key is allowed to read; `undefined` for all of the workspace. */
 export async function keySpacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
   if (ids === "all") return undefined;
   return (await listKeySpaces(db, { workspaceId, apiIds: ids })).map(({ keySpaceId }) => keySpaceId);
 }
 
-/** Returns the existing namespaces that the root key may read; `undefined` for all of the workspace. */
+/** Returns the existing namespaces that the root key is allowed to read; `undefined` for all of the workspace. */
 export async function namespacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
   return ids === "all" ? undefined : listNamespaceIds(db, { workspaceId, ids });
 }

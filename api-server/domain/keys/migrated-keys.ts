@@ -16,7 +16,7 @@ export async function takeOverMigratedKey(
     readonly migrationId: string;
     readonly key: string;
     readonly hash: string;
-    /** Whether the caller may verify keys of the API. It is called before any write. */
+    /** Returns whether the caller is allowed to verify keys of the API. Called before any write. */
     readonly mayVerify: (apiId: string) => boolean;
   },
 ): Promise<boolean> {

@@ -41,7 +41,10 @@ export function recordCall(
   });
 }
 
-/** Returns the credits that remain after the charge; `undefined` if they are unlimited, or an earlier check rejected the call. */
+/**
+ * Returns the credits that remain after the charge; `undefined` if they are unlimited, or if an earlier check rejected the call before the
+ * charge.
+ */
 export function remainingAfter(
   { credits: service }: Pick<CreditsDeps, "credits">,
   { key: { limited, workspaceId, keyId } }: KeyView,

@@ -72,7 +72,7 @@ describe("a statement that may write a manager", () => {
     await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
   });
 
-  test("SQL statement that may write a manager returns its result or its original error", async () => {
+  test("running an SQL statement that can write a manager returns its result or throws its original error", async () => {
     await expect(adopting(management(us), resource, breaking("roles_name"))).rejects.not.toThrow(PublicError);
     await expect(adopting(management(us), resource, async () => 7)).resolves.toBe(7);
   });

@@ -30,7 +30,8 @@ export interface Linked<Row> {
 /**
  * Returns the permissions that the links name, and creates missing ones if their link allows it.
  * @param required permission that the root key needs to create a permission.
- * @throws PublicError before any write: 404 if a missing permission may not be created, otherwise 403 if the root key lacks `required`.
+ * @throws PublicError before any write: 404 if a permission is missing and its link does not allow creating it, otherwise 403 if the root
+ * key lacks `required`.
  */
 export async function permissionsOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
@@ -56,7 +57,8 @@ export async function permissionsOfLinks<Required extends RequiredPermission>(
 /**
  * Returns the roles that the links name, and creates missing ones, without permissions, if their link allows it.
  * @param required permission that the root key needs to create a role.
- * @throws PublicError before any write: 404 if a missing role may not be created, otherwise 403 if the root key lacks `required`.
+ * @throws PublicError before any write: 404 if a role is missing and its link does not allow creating it, otherwise 403 if the root key
+ * lacks `required`.
  */
 export async function rolesOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,

@@ -54,7 +54,7 @@ const missingSlugs = (requested: readonly string[], permissions: readonly Permis
 };
 
 /**
- * Checks, before any write, that the root key may create a permission for each new slug.
+ * Checks, before any write, that the root key is allowed to create a permission for each new slug.
  * @throws PublicError 403 if one of the slugs is new to the workspace and the root key lacks the permission to create it.
  */
 export async function requireForNewSlugs<Required extends RequiredPermission>(

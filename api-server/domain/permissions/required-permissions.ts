@@ -7,8 +7,8 @@ import {
 } from "../../../core/permissions/root-key.ts";
 
 /*
- * A permission that a procedure requires of a root key. Each is declared once: the handler may require no other (`Call` in procedure.ts),
- * the OpenAPI document lists it, and a test calls the procedure without it.
+ * A permission that a procedure requires of a root key. It is declared only once: as a result, the handler cannot require any other (`Call`
+ * in procedure.ts), the OpenAPI document lists it, and a test calls the procedure without it.
  */
 
 export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
@@ -20,7 +20,7 @@ export interface RequiredPermission<Type extends PermissionType = PermissionType
   readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
 }
 
-/** Required permissions by the name that the handler uses. Their order is that of the OpenAPI document. */
+/** Required permissions, by the names that the handler uses, in the order in which the OpenAPI document lists them. */
 export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
 
 /**

@@ -33,7 +33,10 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   return new Map([...known, ...(await makeNamespaces(actor, missing))]);
 }
 
-/** Finds namespaces by name. Unknown names are looked up in the database, because the cache may lag slightly behind another replica. */
+/**
+ * Finds namespaces by name. Names that are not in the cache are looked up in the database, because another replica may have just created
+ * the namespace.
+ */
 async function findNamespaces(
   actor: Actor<never, LimitDeps>,
   names: readonly string[],

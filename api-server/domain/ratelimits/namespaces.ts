@@ -59,8 +59,8 @@ export async function recallNamespace(
 }
 
 /**
- * Returns the namespace from the database, or creates it. The cache may lag slightly behind another replica, so the database is read before
- * a call is rejected.
+ * Returns the namespace from the database, or creates it. The database is read before a call is rejected, because another replica may have
+ * just created the namespace.
  */
 async function ensureNamespace<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,
@@ -96,8 +96,8 @@ async function makeNamespace(actor: Actor<never, LimitDeps>, name: string): Prom
 }
 
 /**
- * Returns the namespace with this name, which may be deleted. Creates a missing namespace, and then also returns the audit event. Concurrent
- * callers get the same namespace.
+ * Returns the namespace with this name, even if it is deleted. Creates a missing namespace, and then also returns the audit event.
+ * Concurrent callers get the same namespace.
  */
 export async function obtainNamespace(
   tx: Queryable,

@@ -73,7 +73,7 @@ describe("identities.getIdentity", () => {
     expect([neither.status, neither.body.error.code]).toEqual([400, "BAD_REQUEST"]);
   });
 
-  test("v1 identities.getIdentity by externalId ignores an identity whose id is the same text", async () => {
+  test("v1 identities.getIdentity by externalId ignores an identity whose id equals the externalId", async () => {
     const { identityId: first } = await t.data("v1/identities.createIdentity", { externalId: "plain" });
     const { identityId: second } = await t.data("v1/identities.createIdentity", { externalId: first });
     expect((await t.data("v1/identities.getIdentity", { externalId: first })).id).toBe(second);

@@ -142,7 +142,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 
 /**
  * Returns the key spaces whose verifications are counted; `undefined` for all.
- * @throws PublicError 404 and 403, in this order, for a single API; 403 if the caller may not read the usage of any API.
+ * @throws PublicError 404 and 403, in this order, for a single API; 403 if the caller is not allowed to read the usage of any API.
  */
 async function readableKeySpaces(call: Call<Body, typeof required>): Promise<readonly string[] | undefined> {
   const { body, caller, deps } = call;

@@ -27,7 +27,7 @@ const Rows = z
 interface Queried<Required extends RequiredPermission> extends Pick<Procedure, "path" | "summary" | "description"> {
   readonly of: AnalyticsOf;
   readonly readAnalytics: Required;
-  /** Returns the key spaces or namespaces that the root key may read; `undefined` for all. */
+  /** Returns the key spaces or namespaces that the root key is allowed to read; `undefined` for all. */
   readonly scopeOf: typeof keySpacesOf;
 }
 

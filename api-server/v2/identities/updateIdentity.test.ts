@@ -125,7 +125,7 @@ test("updateIdentity writes an audit entry for the identity and one for each cha
  * Any sequence of updates, against a plain model of what the API promises (api-v2.md section 16): what is omitted stays, a value
  * replaces; a limit is the same one as long as its name stays.
  */
-test("sequences of updateIdentity calls follow the merge rules and keep the ids of kept limits", async () => {
+test("sequences of updateIdentity calls follow the merge rules, and limits that remain keep their ids", async () => {
   const anUpdate = fc.record(
     {
       meta: fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(fc.integer(), fc.constant(null), fc.string()), {

@@ -197,7 +197,7 @@ describe("at a gate", () => {
       expect([blind.status, blind.body.error.errors[0].location]).toEqual([400, "body.clientIp"]);
     });
 
-    test("explainVerification shows the failed attempts of the address, and that valid keys are exempt", async () => {
+    test("explainVerification shows the failed attempts of the address, and exempts a key that recently succeeded from it", async () => {
       const { keyId, apiId } = await resources.key();
       const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts: { limit: 2, duration: "1h" } });
       const asked = { keyId, policyId, clientIp: "198.51.100.7" };

@@ -18,7 +18,7 @@ import type { Body } from "./verify-schemas.ts";
 /** The members of a call that describe a verification, without the key. */
 export type Asked = Pick<Body, "permissions" | "ratelimits" | "credits">;
 
-/** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller may see. */
+/** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller is allowed to see. */
 export abstract class CallVerification implements Verification {
   readonly clientIp: string | undefined;
   protected readonly workspaceId: string;

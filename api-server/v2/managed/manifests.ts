@@ -64,7 +64,7 @@ export const StoredIds = z
   })
   .describe("Ids of the stored objects of the manifest. On a dry run, new objects have none.");
 
-/** @throws PublicError 400 if the kind in the manager's name is not that of the manifest. */
+/** @throws PublicError 400 if the kind in the manager's name differs from the manifest's kind. */
 export function requireKind(manager: string, kind: AppliedKind): void {
   if (parseManager(manager)?.kind === kind) return;
   throw invalidField("body.manager", `expected a manager of the kind ${kind}: <cluster>/${kind}/<namespace>/<name>`);

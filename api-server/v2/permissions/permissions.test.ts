@@ -44,7 +44,7 @@ describe("createPermission", () => {
     expect((await t.call("permissions.createPermission", { name: "same", slug: "another" })).status).toBe(200);
   });
 
-  test("createPermission succeeds for one of 100 concurrent calls", async () => {
+  test("createPermission succeeds for only one of 100 concurrent calls", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, () => t.call("permissions.createPermission", { name: "n", slug: "crowd" })),
     );
@@ -193,7 +193,7 @@ describe("deletePermission", () => {
     ]);
   });
 
-  test("deletePermission succeeds for one of several concurrent calls", async () => {
+  test("deletePermission succeeds for only one of several concurrent calls", async () => {
     const permission = await create();
     const calls = Array.from({ length: 6 }, () => t.call("permissions.deletePermission", { permission }));
     expect((await Promise.all(calls)).map(({ status }) => status).sort()).toEqual([200, 404, 404, 404, 404, 404]);

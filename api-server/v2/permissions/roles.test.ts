@@ -63,7 +63,7 @@ describe("createRole", () => {
     expect(rowCount).toBe(0);
   });
 
-  test("createRole succeeds for one of 100 concurrent calls", async () => {
+  test("createRole succeeds for only one of 100 concurrent calls", async () => {
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         api.call("permissions.createRole", { name: i % 2 ? "crowd" : "CROWD", permissions: ["crowd.b", "crowd.a"] }),
@@ -154,7 +154,7 @@ describe("updateRole", () => {
     expect((await auditOf(roleId)).filter(({ event }) => event === "role.update")).toHaveLength(3);
   });
 
-  test("updateRole with another role's name gets 409, but may change the case of its own name", async () => {
+  test("updateRole with another role's name gets 409, but can change the case of the role's own name", async () => {
     await createRole({ name: "Occupied" });
     const roleId = await createRole({ name: "Free" });
     const reply = await api.call("permissions.updateRole", { role: roleId, name: "occupied" });

@@ -19,7 +19,8 @@ export interface StoredNamespace extends Owned {
 }
 
 /**
- * Plans how a manifest changes the stored rate-limit namespace: the one that it manages, or otherwise the one with its name. Pure.
+ * Plans how a manifest changes the stored rate-limit namespace, which is the one that it manages or, if there is none, the one with its
+ * name. Pure.
  * @throws PublicError 400 if the manifest would rename it, 409 if the manifest is not allowed to manage it.
  */
 export function planNamespace(

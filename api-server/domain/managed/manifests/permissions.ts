@@ -1,6 +1,6 @@
 import { onApi, onApis, onNamespace, onNamespaces, onRbac } from "../../permissions/required-permissions.ts";
 
-/* Permissions for applying and deleting manifests: those of the procedures that change the same objects one by one. */
+/* Permissions for applying and deleting manifests. They are the permissions of the procedures that change the same objects individually. */
 
 const toWrite = (kind: string, when: string) => `for kind \`${kind}\`, unless \`dryRun\`, ${when}`;
 

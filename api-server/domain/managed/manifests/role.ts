@@ -27,7 +27,7 @@ export interface StoredRole extends Owned {
 export type RoleStep = "create" | "update" | "setPermissions";
 
 /**
- * Plans how a manifest changes the stored role: the one that it manages, or otherwise the one with its name. Pure.
+ * Plans how a manifest changes the stored role, which is the role that it manages or, if there is none, the role with its name. Pure.
  * @throws PublicError 409 if the manifest is not allowed to manage the role.
  */
 export function planRole(desired: Application<RoleSpec>, stored: StoredRole | undefined): Planned<RoleStep> {
