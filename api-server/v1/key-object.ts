@@ -26,7 +26,7 @@ export const KeyObject = z.object({
   ownerId: text("`ownerId` that a v1 call set for the key.", "user_123").optional(),
   meta: Meta.optional(),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
-  updatedAt: unixMs("Unix milliseconds of the last update.").optional(),
+  updatedAt: unixMs("When the key was last updated, Unix milliseconds.").optional(),
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   remaining: z
     .int()

@@ -229,8 +229,10 @@ export const KeyOut = z.strictObject({
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   name: KeyNameOut.optional(),
   meta: Meta.optional(),
-  updatedAt: unixMs("Unix milliseconds of the last update.").optional(),
-  lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
+  updatedAt: unixMs("When the key was last updated, Unix milliseconds.").optional(),
+  lastUsedAt: unixMs(
+    "When the key was last verified, Unix milliseconds, to the minute. May be up to 5 minutes behind.",
+  ).optional(),
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),

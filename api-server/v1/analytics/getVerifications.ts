@@ -90,7 +90,7 @@ const Datapoint = z.object({
   insufficientPermissions: count("Verifications of keys that lacked a permission."),
   expired: count("Verifications of expired keys."),
   total: count("Number of all verifications."),
-  time: unixMs("Start of the time slice; only if grouped by a unit of time.").optional(),
+  time: unixMs("Start of the time slice; only if usage is grouped by a unit of time.").optional(),
   keyId: z
     .string()
     .optional()
@@ -131,7 +131,7 @@ export const getVerifications = defineV1Procedure({
   effect: "read",
   summary: "Count the verifications of an API's keys",
   description:
-    "Counts all verifications, or groups them by time, key, identity or tags. If grouped by time only, the result also has datapoints without verifications.",
+    "Counts all verifications, or groups them by time, key, identity or tags. If they are grouped only by time, the result includes datapoints without verifications.",
   permissions: required,
   errors: ["api_not_found", "identity_not_found", ...COUNT_ERRORS],
   input: Query,

@@ -17,7 +17,7 @@ export const deleteApi = defineV1Procedure({
   effect: "change",
   summary: "Delete an API",
   description:
-    "Keys of a deleted API verify as NOT_FOUND, and can no longer be read or changed. The deletion cannot be undone.",
+    "Verifying keys of a deleted API returns NOT_FOUND, and the keys can no longer be read or changed. The deletion cannot be undone.",
   permissions: required,
   errors: ["api_not_found", "protected_resource", "managed_by_manifest"],
   input: Body,

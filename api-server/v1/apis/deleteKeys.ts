@@ -34,7 +34,7 @@ export const deleteKeys = defineV1Procedure({
   effect: "change",
   summary: "Delete all keys of an API",
   description:
-    "Deleted keys verify as NOT_FOUND. The API stays, and its delete protection has no effect. Many keys take several transactions: call it again after an interruption.",
+    "Verifying a deleted key returns NOT_FOUND. The API remains, and its delete protection has no effect on this call. Many keys are deleted in several transactions: after an interruption, repeat the call.",
   permissions: required,
   errors: ["api_not_found", "managed_by_manifest"],
   input: Body,

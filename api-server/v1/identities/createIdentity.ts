@@ -9,9 +9,7 @@ import { checkRepeatedNames, ExternalId, IdentityId, RatelimitItems } from "./sc
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),
-  ratelimits: RatelimitItems.optional().describe(
-    "Limits that all keys of the identity share. Each name may occur once.",
-  ),
+  ratelimits: RatelimitItems.optional().describe("Limits that all keys of the identity share. Names must be unique."),
 });
 type Body = z.output<typeof Body>;
 

@@ -19,7 +19,7 @@ export const getIdentity = defineV1Procedure({
   successor: "identities.getIdentity",
   effect: "read",
   summary: "Read an identity",
-  description: "By `identityId` or `externalId`; the id wins.",
+  description: "Reads an identity by `identityId` or `externalId`. If both are given, the id takes precedence.",
   permissions: required,
   errors: ["identity_not_found"],
   input: Query,

@@ -20,10 +20,10 @@ const Body = z.object({
   externalId: ExternalId.optional(),
   environment: Environment.describe("Accepted for compatibility; has no effect."),
   meta: Meta.optional().describe(
-    "New metadata, which replaces the old. `{}` removes it. If omitted, it does not change.",
+    "New metadata. It replaces all existing metadata; `{}` removes it. If omitted, metadata does not change.",
   ),
   ratelimits: RatelimitItems.optional().describe(
-    "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
+    "New limits. They replace all existing limits; a limit with an existing name keeps its id, and `[]` removes all. If omitted, limits do not change.",
   ),
 });
 type Body = z.output<typeof Body>;
@@ -37,7 +37,7 @@ export const updateIdentity = defineV1Procedure({
   effect: "change",
   summary: "Change an identity",
   description:
-    "Replaces its meta, its limits, or both, and returns the changed identity. The `externalId` names the identity and cannot be changed.",
+    "Replaces the identity's metadata, its limits, or both, and returns the changed identity. The `externalId` selects the identity and cannot be changed.",
   permissions: required,
   errors: ["identity_not_found", "ratelimit_name_repeated"],
   input: Body,

@@ -24,7 +24,7 @@ export const deleteKey = defineV1Procedure({
   successor: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
-  description: "A deleted key verifies as NOT_FOUND. The deletion cannot be undone.",
+  description: "Verifying a deleted key returns NOT_FOUND. The deletion cannot be undone.",
   permissions: required,
   errors: ["key_not_found", "managed_by_manifest"],
   input: Body,

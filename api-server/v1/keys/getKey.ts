@@ -25,7 +25,7 @@ export const getKey = defineV1Procedure({
   effect: "read",
   summary: "Read a key",
   description:
-    "Returns the key, and on request the secret of a recoverable key. The response includes all earlier successful changes.",
+    "Returns the key and, on request, the secret of a recoverable key. The response reflects every change that was completed before the call.",
   permissions: required,
   errors: ["key_not_found"],
   input: Query,

@@ -30,7 +30,7 @@ export const LegacyRefill = z
     interval: Interval,
     amount: Amount,
     refillDay: RefillDay.optional().describe(
-      "Day of the month, with `monthly` alone; 1 when it is left out. In a shorter month its last day.",
+      "Day of the month; only with `monthly`. Default: 1. In a shorter month, credits are added on its last day.",
     ),
   })
   .describe("Refill of the credits. Not allowed with unlimited credits.")
@@ -64,7 +64,7 @@ export const LegacyRefillOut = z.object({
   amount: Amount,
   refillDay: RefillDay.nullable().describe("Day of the month of a monthly refill; null for a daily one."),
   lastRefillAt: unixMs(
-    "When credits were last added, or the refill was set; left out while that is not known.",
+    "When credits were last added or the refill was set, Unix milliseconds; omitted if unknown.",
   ).optional(),
 });
 

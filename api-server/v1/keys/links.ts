@@ -137,7 +137,7 @@ export const addPermissions = define(PERMISSIONS, {
 export const setPermissions = define(PERMISSIONS, {
   path: "keys.setPermissions",
   summary: "Replace the permissions of a key",
-  description: "Replaces all direct permissions of the key and returns them. Permissions of its roles stay.",
+  description: "Replaces all direct permissions of the key and returns them. Permissions from its roles remain.",
   permissions: { addPermissionToKey, createPermission },
   errors: ["key_not_found", "permission_not_found", "managed_by_manifest"],
   items: PermissionItemsWithSlug.min(1),
@@ -153,7 +153,7 @@ export const removePermissions = define(PERMISSIONS, {
   path: "keys.removePermissions",
   summary: "Remove permissions from a key",
   description:
-    "Removes direct permissions of the key. Unknown permissions and those that the key lacks are ignored. Permissions of its roles stay.",
+    "Removes direct permissions of the key. Unknown permissions and those that the key lacks are ignored. Permissions from its roles remain.",
   permissions: { removePermissionFromKey },
   errors: ["key_not_found", "managed_by_manifest"],
   items: PermissionItemsWithSlug.min(1),
@@ -189,7 +189,7 @@ export const addRoles = define(ROLES, {
 export const setRoles = define(ROLES, {
   path: "keys.setRoles",
   summary: "Replace the roles of a key",
-  description: "Replaces all roles of the key and returns them. Direct permissions of the key stay.",
+  description: "Replaces all roles of the key and returns them. Direct permissions of the key remain.",
   permissions: { addRoleToKey, createRole },
   errors: ["key_not_found", "role_not_found", "managed_by_manifest"],
   items: RoleItems.min(1),

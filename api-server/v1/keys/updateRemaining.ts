@@ -40,7 +40,7 @@ export const updateRemaining = defineV1Procedure({
   effect: "change",
   summary: "Set, add or subtract credits",
   description:
-    "Changes the remaining credits atomically, so that concurrent spending is not lost. A decrement below 0 results in 0.",
+    "Changes the remaining credits atomically, so no concurrent spending is lost. A decrement below 0 results in 0.",
   permissions: required,
   errors: ["key_not_found"],
   input: Body,

@@ -58,7 +58,7 @@ export const Body = z.object({
         .unknown()
         .optional()
         .describe(
-          "The permissions that the key must have: a slug, or `and` or `or` with a list of such queries. null or the empty text: none.",
+          "The permissions that the key must have: a slug, or `and` or `or` with a list of such queries. null or an empty string requires none.",
         )
         .meta({ examples: [{ and: ["documents.read", { or: ["users.view", "users.admin"] }] }] }),
     })
@@ -139,7 +139,7 @@ export const ResponseBody = z.object({
     })
     .optional()
     .describe(
-      "When limits were checked: the first by name that refused; else the limit `default`, else the first by name.",
+      "One of the limits, if limits were checked: the first one (by name) that rejected the request, otherwise the limit `default`, otherwise the first one.",
     ),
 });
 export type ResponseBody = z.input<typeof ResponseBody>;

@@ -9,7 +9,7 @@ export const verifyKey = defineOpenV1Procedure({
   effect: "read",
   summary: "Verify a key",
   description:
-    "Requires no root key. The status is 200 with a code, also for an invalid key. Charges all rate limits or none, and finally credits.",
+    "Requires no root key. The status is 200 with a code, even for an invalid key. Charges either all rate limits or none, and then credits.",
   permissions: "none",
   errors: ["forbidden", "workspace_rate_limited"],
   input: Body,

@@ -53,7 +53,7 @@ export const whoami = defineV1Procedure({
   effect: "read",
   summary: "Read a key by its secret",
   description:
-    "Reads the key, also if it is disabled or expired. This is not a verification: it charges no limit, spends no credit and records no use.",
+    "Reads the key, even if it is disabled or expired. This is not a verification: it charges no limit, spends no credits and records no use.",
   permissions: required,
   errors: ["key_not_found"],
   input: Body,

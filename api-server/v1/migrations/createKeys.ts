@@ -37,7 +37,7 @@ export const createKeys = defineV1Procedure({
   effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
-    "Imports keys by their secrets or hashes, so that their holders can continue to use them. Imports all keys or none.",
+    "Imports keys by their secrets or hashes, so that their holders can continue to use them. Imports either all keys or none.",
   permissions: required,
   errors: ["api_not_found", "precondition_failed", "key_already_exists"],
   input: Body,

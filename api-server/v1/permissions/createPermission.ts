@@ -24,7 +24,7 @@ export const createPermission = defineV1Procedure({
   effect: "change",
   summary: "Create a permission",
   description:
-    "Creates a permission. Permission queries name its slug, which is unique in the workspace, case-insensitive.",
+    "Creates a permission. Permission queries use its slug, which is unique in the workspace (case-insensitive).",
   permissions: required,
   errors: ["permission_already_exists"],
   input: Body,

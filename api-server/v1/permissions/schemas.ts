@@ -16,7 +16,7 @@ export const PermissionIdentifier = z
 const SLUG_MAX = 128;
 
 export const PermissionSlug = PermissionIdentifier.max(SLUG_MAX).describe(
-  "Slug that permission queries name; unique in the workspace, case-insensitive.",
+  "Slug, by which permission queries name the permission. Unique in the workspace (case-insensitive).",
 );
 
 export const RoleName = z

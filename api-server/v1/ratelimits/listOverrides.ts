@@ -30,7 +30,7 @@ export const listOverrides = defineV1Procedure({
   successor: "ratelimit.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace",
-  description: "In the order of their ids. `cursor` is there only when more follow.",
+  description: "Lists overrides in the order of their ids. `cursor` is present only if more follow.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   input: Query,

@@ -25,7 +25,7 @@ export const setOverride = defineV1Procedure({
   effect: "change",
   summary: "Set an override",
   description:
-    "Replaces limit and duration of calls for one identifier, or for all that match a pattern. Setting an existing override changes it and keeps its id.",
+    "Sets the limit and duration that apply instead of those in the calls, for one identifier or for all that match a pattern. Setting an existing override changes it and keeps its id.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "managed_by_manifest"],
   input: Body,

@@ -45,7 +45,7 @@ export const createKey = defineV1Procedure({
   effect: "change",
   summary: "Create a key",
   description:
-    "A leftover of the time before procedures had names: `keys.createKey` with fewer fields. The `ownerId` is stored with the key, and no identity is made.",
+    "Oldest form of `keys.createKey`, with fewer fields. The `ownerId` is stored with the key, and no identity is created.",
   permissions: required,
   errors: ["api_not_found"],
   input: Body,

@@ -50,7 +50,7 @@ export const listKeys = defineV1Procedure({
   effect: "read",
   summary: "List the keys of an API",
   description:
-    "A leftover of the time before procedures had names: `apis.listKeys` with an offset, and fewer fields of each key. In the order of their ids.",
+    "Oldest form of `apis.listKeys`, with an offset and fewer fields per key. Lists keys in the order of their ids.",
   permissions: required,
   errors: ["api_not_found"],
   input: Query,

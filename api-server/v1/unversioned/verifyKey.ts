@@ -21,8 +21,7 @@ export const verifyKey = defineOpenV1Procedure({
   successor: "keys.verifyKey",
   effect: "read",
   summary: "Verify a key",
-  description:
-    "A leftover of the time before procedures had names: `keys.verifyKey` with fewer fields. A key that is unknown or has expired is 404.",
+  description: "Oldest form of `keys.verifyKey`, with fewer fields. Responds with 404 for an unknown or expired key.",
   permissions: "none",
   errors: ["forbidden", "workspace_rate_limited"],
   input: Body,

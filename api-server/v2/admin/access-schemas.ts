@@ -5,7 +5,7 @@ import { Cursor, Search, unixMs } from "../schemas.ts";
 /* Shared fields of the procedures that list keys, roles, permissions, identities and rate-limit namespaces for the dashboard. */
 
 export const ManagerOut = Manager.optional().describe(
-  "`<cluster>/<kind>/<namespace>/<name>` of the manifest that manages it: it is changed there.",
+  "`<cluster>/<kind>/<namespace>/<name>` of the manifest that manages the object. Change the object there.",
 );
 
 /** Cursor of a list that is sorted by name. The cursor is a name, so its maximum length is that of names. */

@@ -37,7 +37,7 @@ export const createRootKey = defineProcedure({
   effect: "change",
   summary: "Create a root key",
   description:
-    "It acts in the caller's workspace, and gets no permission that the caller does not hold. Of the secret only a hash is stored.",
+    "The root key acts in the caller's workspace, and can get only permissions that the caller holds. Only a hash of the secret is stored.",
   permissions: required,
   errors: [],
   addition: true,

@@ -14,7 +14,7 @@ const Body = z.strictObject({
   name: PersonName,
   role: Role.describe("Role of the person. The caller must hold all permissions of the role."),
   allWorkspaces: AllWorkspaces.default(false).describe(
-    "Whether the role applies to all workspaces, which only an admin of all workspaces can give. Default: to this workspace.",
+    "Whether the role applies to all workspaces. Only people who are admin of all workspaces can set this. Default: the role applies only to this workspace.",
   ),
 });
 type Body = z.output<typeof Body>;
@@ -36,7 +36,7 @@ export const createSignInLink = defineProcedure({
   effect: "change",
   summary: "Create a sign-in link",
   description:
-    "It signs one person in to the dashboard, once, within five minutes. The caller vouches for the person. If the caller signed in with a link, the new session ends with the caller's at the latest.",
+    "The link signs one person in to the dashboard. It can be used once and expires after five minutes. The caller vouches for the person. If the caller signed in with a link, the new session ends no later than the caller's.",
   permissions: required,
   errors: [],
   addition: true,

@@ -24,7 +24,7 @@ export const createWorkspace = defineProcedure({
   effect: "change",
   summary: "Create a workspace",
   description:
-    "Everything in a workspace is separate from all others. An admin of all workspaces makes its first root key at the dashboard, or the command line does.",
+    "Workspaces are completely separate from each other. To create the first root key of a workspace, use the dashboard as an admin of all workspaces, or the command line.",
   permissions: required,
   errors: ["workspace_already_exists"],
   addition: true,

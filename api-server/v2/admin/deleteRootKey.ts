@@ -16,7 +16,7 @@ export const deleteRootKey = defineProcedure({
   effect: "change",
   summary: "Revoke a root key",
   description:
-    "Permanently: requests with it are 401. One that `POSTERN_ROOT_KEY` registers comes back with the next start of an api-server.",
+    "Revokes a root key permanently: requests with it get 401. A root key that `POSTERN_ROOT_KEY` registers becomes valid again when an api-server starts.",
   permissions: required,
   errors: ["root_key_not_found", "root_key_is_caller"],
   addition: true,

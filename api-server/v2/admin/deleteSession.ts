@@ -34,7 +34,7 @@ export const deleteSession = defineProcedure({
   effect: "change",
   summary: "End a session or all sessions of a person",
   description:
-    "Effective with the next request. Unused sign-in links that the sessions made end too, with `everywhere` also those for the same name. A session that gives a role in other workspaces can be ended only by an admin of each of them, or of all workspaces.",
+    "Takes effect with the next request. Also revokes unused sign-in links that the sessions created and, with `everywhere`, those for the same name. A session that gives a role in other workspaces can be ended only by someone who is admin of each of them, or of all workspaces.",
   permissions: required,
   errors: ["session_not_found"],
   addition: true,

@@ -17,7 +17,7 @@ export const deleteSignInLink = defineProcedure({
   effect: "change",
   summary: "Revoke a sign-in link",
   description:
-    "Only a link that is unused and has not expired. Admins of all workspaces also revoke links to all of them.",
+    "Revokes a link that is unused and has not expired. People who are admin of all workspaces can also revoke links to all workspaces.",
   permissions: required,
   errors: ["sign_in_link_not_found"],
   addition: true,

@@ -26,10 +26,10 @@ const count = (description: string) =>
     .meta({ examples: [3] });
 
 const Data = z.strictObject({
-  changed: count("Keys that were changed; in a dry run those that would be."),
-  left: count("Keys that are yet to be changed, because one call changes at most some thousands: call again."),
-  unchanged: count("Keys that were so already."),
-  managed: count("Keys of manifests, which are passed over."),
+  changed: count("Number of keys that were changed or, in a dry run, that would be changed."),
+  left: count("Number of keys that remain to be changed, because one call changes at most a few thousand. Call again."),
+  unchanged: count("Number of keys that already were in the requested state."),
+  managed: count("Number of keys that manifests manage. They are skipped."),
   managedKeys: z
     .array(
       z.strictObject({
@@ -51,7 +51,7 @@ export const disableKeysOfOwner = defineProcedure({
   effect: "change",
   summary: "Disable all keys of an owner",
   description:
-    "Disables the keys of an identity, and those that v1 was told have this owner; or enables them again. Keys of manifests are passed over and named, because their manifests would set them again. The call can be repeated safely.",
+    "Disables, or enables again, the keys of an identity and those whose owner was set through v1. Keys that a manifest manages are skipped and listed, because their manifests would revert the change. The call can be repeated safely.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,

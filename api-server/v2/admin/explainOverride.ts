@@ -47,19 +47,19 @@ const Data = z.strictObject({
           .enum(["exactOne", "moreLiterals", "smallerId"])
           .optional()
           .describe(
-            "Why it does not apply: another one has exactly this identifier, or more literal characters, or as many and the smaller id. Left out for the one that applies.",
+            "Why it does not apply: another override has exactly this identifier, or more literal characters, or as many and a smaller id. Omitted for the override that applies.",
           ),
       }),
     )
     .describe(
-      "The override that applies, then others that match, at most 50. Empty: calls get the limit they ask for.",
+      "The override that applies, then others that match, at most 50. If empty, the limit in the calls applies.",
     ),
   matchCount: z
     .int()
     .describe("Number of overrides whose pattern matches the identifier.")
     .meta({ examples: [2] }),
   count: CountOut.optional().describe(
-    "What is used of the limit that applies. Left out while the shared counters are unreachable, and where the limit is not known.",
+    "Current use of the limit that applies. Omitted while the shared counters are unreachable, or if the limit is unknown.",
   ),
 });
 type Data = z.input<typeof Data>;
@@ -71,7 +71,7 @@ export const explainOverride = defineProcedure({
   effect: "read",
   summary: "Explain which limit applies to an identifier",
   description:
-    "The override that `ratelimit.limit` and gates apply to this identifier, with every other one that matches. Nothing is counted.",
+    "Returns the override that `ratelimit.limit` and gates apply to this identifier, and the others that match. Nothing is counted.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   addition: true,

@@ -28,11 +28,9 @@ const Body = z.strictObject({
     .regex(/^[A-Za-z0-9_.-]{1,128}$/)
     .describe("Request id from `meta` of an API response, or from the header `X-Request-Id` of a gate's response.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
-  since: Instant.optional().describe(
-    "When the request was at the earliest, Unix ms; a day before `until` when left out.",
-  ),
+  since: Instant.optional().describe("Earliest time of the request, Unix ms. Default: a day before `until`."),
   until: Instant.optional().describe(
-    "When it was at the latest, Unix ms; now when left out. At most 7 days after `since`.",
+    "Latest time of the request, Unix ms, at most 7 days after `since`. Default: now.",
   ),
 });
 type Body = z.output<typeof Body>;
@@ -74,8 +72,8 @@ const RatelimitCheck = z.strictObject({
 });
 
 const Data = z.strictObject({
-  since: unixMs("From when it was looked for, Unix ms."),
-  until: unixMs("Until when it was looked for, Unix ms."),
+  since: unixMs("Start of the time range that was searched, Unix ms."),
+  until: unixMs("End of the time range that was searched, Unix ms."),
   verifications: z.array(Verification).describe("Verifications of this request, oldest first."),
   ratelimits: z.array(RatelimitCheck).describe("Rate-limit checks of this request, oldest first."),
   changes: z.array(AuditRowOut).describe("Changes that this request made, newest first."),
@@ -94,7 +92,7 @@ export const explainRequest = defineProcedure({
   effect: "read",
   summary: "Read the events and changes of a request",
   description:
-    "Its verifications and checks of rate limits, and what it changed. Events arrive some seconds after the request. They are looked for within a bounded time, and count against the quota of analytics queries.",
+    "Returns the request's verifications, its rate-limit checks and its changes. Events arrive a few seconds after the request. The search covers a limited time range, and counts against the quota of analytics queries.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

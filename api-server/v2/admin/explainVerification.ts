@@ -31,7 +31,7 @@ export const explainVerification = defineProcedure({
   effect: "read",
   summary: "Explain what a verification would decide",
   description:
-    "Goes through the steps of a verification with the same functions, as a dry run: nothing is counted, spent, stored or recorded. Without a policy it explains a call of `keys.verifyKey`, with one a request at its gate.",
+    "Runs the steps of a verification as a dry run, with the same code: nothing is counted, spent, stored or recorded. Explains a call of `keys.verifyKey` or, if a policy is given, a request at its gate.",
   permissions: required,
   errors: EXPLAIN_ERRORS,
   addition: true,

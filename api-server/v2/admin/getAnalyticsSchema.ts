@@ -55,7 +55,7 @@ export const getAnalyticsSchema = defineProcedure({
   effect: "read",
   summary: "List the tables and functions of usage queries",
   description:
-    "The tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`, with their meanings: what an editor of queries completes and explains.",
+    "Returns the tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits` with descriptions, for example for completion in a query editor.",
   permissions: required,
   errors: [],
   addition: true,

@@ -16,8 +16,8 @@ type Body = z.output<typeof Body>;
 const Data = z.strictObject({
   now: unixMs("The server's time, Unix milliseconds."),
   identity: IdentityOut.omit({ ratelimits: true }).describe("The identity with its metadata."),
-  createdAt: unixMs("When it was created, Unix milliseconds."),
-  updatedAt: unixMs("When it was last changed, Unix milliseconds.").optional(),
+  createdAt: unixMs("When the identity was created, Unix milliseconds."),
+  updatedAt: unixMs("When the identity was last changed, Unix milliseconds.").optional(),
   keyCount: usesOut("How many live keys it has"),
   limits: z
     .array(
@@ -36,7 +36,7 @@ export const getIdentityDetails = defineProcedure({
   effect: "read",
   summary: "Read an identity with the current use of its limits",
   description:
-    "For a person who looks at it. Nothing is counted. A key with a limit of its own of the same name counts there instead.",
+    "Returns an identity for display in the dashboard. Nothing is counted. A key that has its own limit with the same name counts against that one instead.",
   permissions: required,
   errors: ["identity_not_found"],
   addition: true,

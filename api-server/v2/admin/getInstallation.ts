@@ -28,7 +28,7 @@ const Part = z.strictObject({
     .optional()
     .describe("Documentation page about the problem.")
     .meta({ examples: ["docs/sizing.md"] }),
-  unavailableSince: unixMs("Since when this api-server has seen it away, Unix ms.").optional(),
+  unavailableSince: unixMs("Since when this api-server has seen the component as `away`, Unix ms.").optional(),
   facts: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .describe("Details of the component. The suffix of a name is its unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`.")
@@ -36,7 +36,7 @@ const Part = z.strictObject({
 });
 
 const Data = z.strictObject({
-  now: unixMs("When this was read, Unix ms."),
+  now: unixMs("Time of this report, Unix ms."),
   parts: z.array(Part).describe("Components of the installation, in the order in which a change passes through them."),
 });
 type Data = z.input<typeof Data>;
@@ -51,7 +51,7 @@ export const getInstallation = defineProcedure({
   effect: "read",
   summary: "Describe the installation",
   description:
-    "Versions, sizes, lags and what is wrong, by part. Each part has a deadline of its own, so a store that is away does not fail the call. Only the api-server that answers describes itself; of others only the number is known.",
+    "Returns versions, sizes, lags and problems, by component. Each component has its own deadline, so an unreachable database does not make the call fail. The api-server that responds describes only itself; of the others, only the number is known.",
   permissions: required,
   errors: [],
   addition: true,

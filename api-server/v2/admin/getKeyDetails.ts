@@ -45,7 +45,7 @@ const Data = z.strictObject({
   state: z
     .strictObject({
       code: Code.describe(
-        "What a verification now would say that asks for no permissions, comes from an allowed address and costs one credit.",
+        "Code that a verification would return now, if it required no permissions, came from an allowed address and cost one credit.",
       ),
       reasons: z
         .array(z.enum(REASONS))
@@ -53,9 +53,9 @@ const Data = z.strictObject({
     })
     .describe("Whether the key is currently valid, and the reasons if it is not."),
   deletedAt: unixMs("When the key was deleted, Unix milliseconds.").optional(),
-  apiDeletedAt: unixMs("When its API was deleted, Unix milliseconds.").optional(),
+  apiDeletedAt: unixMs("When the key's API was deleted, Unix milliseconds.").optional(),
   identityDeletedAt: unixMs(
-    "When the identity was deleted that the key is linked to, Unix milliseconds. The key is valid without it.",
+    "When the key's identity was deleted, Unix milliseconds. The key remains valid without it.",
   ).optional(),
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
@@ -102,7 +102,7 @@ export const getKeyDetails = defineProcedure({
   effect: "read",
   summary: "Read a key with its state and the sources of its permissions",
   description:
-    "Everything about a key for a person who looks at it: what a verification now would say and why, its limits with their counters, and where each permission comes from. Also of a deleted key, as long as it is kept. Nothing is counted.",
+    "Returns everything about a key, for display in the dashboard: the result of a verification now and the reasons for it, the key's limits with their current use, and the source of each permission. Also works for a deleted key until its retention ends. Nothing is counted.",
   permissions: required,
   errors: ["key_not_found"],
   addition: true,

@@ -66,7 +66,7 @@ export const getLatencies = defineProcedure({
   effect: "read",
   summary: "Read how long verifications took",
   description:
-    "Quantiles of the time that a gate or the API took to decide, per minute, hour or day: `analytics.getVerifications` does not have it. It reads single events, and counts against the quota of queries.",
+    "Returns quantiles of the time that a gate or the API took to decide, per minute, hour or day, which `analytics.getVerifications` does not provide. Reads individual events, and counts against the quota of usage queries.",
   permissions: required,
   errors: [...LATENCY_ERRORS],
   addition: true,

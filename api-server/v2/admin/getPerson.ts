@@ -23,7 +23,7 @@ export const getPerson = defineProcedure({
   path: "admin.getPerson",
   effect: "read",
   summary: "Get a person with their open sessions",
-  description: "Only sessions that give a role in the workspace.",
+  description: "Returns only sessions that give a role in the workspace.",
   permissions: required,
   errors: ["session_not_found"],
   addition: true,

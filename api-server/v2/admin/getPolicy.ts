@@ -26,22 +26,22 @@ const PodOut = z.strictObject({
   state: z
     .enum(["updated", "behind", "unsupported", "silent"])
     .describe(
-      "Whether the gate enforces this version or another one, cannot enforce this one, or stopped reporting without signing off; the other fields are then those of its last report.",
+      "Whether the gate enforces this version or another one, cannot enforce this one, or stopped reporting without announcing a shutdown. In the last case, the other fields are from its last report.",
     ),
   reason: z
     .string()
     .optional()
     .describe("Reason why the gate cannot enforce this version.")
     .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
-  generation: count("Generation of the policy that it enforces; 0 for none.", 4),
-  version: count("Version of the policy that it enforces; 0 for none.", 12),
-  stalenessMs: count("How old its data may be, ms.", 850),
+  generation: count("Generation of the policy that the gate enforces; 0 for none.", 4),
+  version: count("Version of the policy that the gate enforces; 0 for none.", 12),
+  stalenessMs: count("Staleness of the gate's data, ms.", 850),
   freshness: z
     .enum(["Fresh", "Stale", "Expired"])
     .describe(
-      "Age of the gate's data by `onStale` of the policy: within the bound, past it but served, or too old to serve.",
+      "How the policy's `onStale` rates the age of the gate's data: within the bound, past it but still served, or too old to serve.",
     ),
-  lastSeenAt: unixMs("When it reported last, Unix ms, by the clock of the shared store."),
+  lastSeenAt: unixMs("When the gate last reported, Unix ms, by the clock of Redis."),
   release: z
     .string()
     .optional()
@@ -52,7 +52,10 @@ const PodOut = z.strictObject({
     .optional()
     .describe("Region of the gate; omitted if the gate does not report it.")
     .meta({ examples: ["eu-1"] }),
-  refused: count("Requests that it refused, or would have in mode Audit, since its policy came into force.", 12),
+  refused: count(
+    "Number of requests that the gate rejected, or would have rejected if the mode were not Audit, since its policy took effect.",
+    12,
+  ),
 });
 
 const Data = PolicyOverview.extend({
@@ -63,7 +66,7 @@ const Data = PolicyOverview.extend({
   podList: z.array(PodOut).describe("Gates of the policy, sorted by name, at most 1,000."),
   refusals: z
     .strictObject({
-      since: unixMs("When the first of these sidecars began to count, Unix ms.").optional(),
+      since: unixMs("When the first of these gates began to count, Unix ms.").optional(),
       counts: z
         .array(
           z.strictObject({
@@ -84,14 +87,14 @@ const Data = PolicyOverview.extend({
                 "Code of the verification, or `MISSING_KEY`, `DENIED`, `MALFORMED`, `TOO_MANY_ATTEMPTS` or `UNAVAILABLE`.",
               )
               .meta({ examples: ["INSUFFICIENT_PERMISSIONS"] }),
-            count: count("Requests that were refused, or would have been.", 214),
+            count: count("Number of requests that were rejected or, in mode Audit, would have been.", 214),
           }),
         )
         .describe("Counts per rule and code, largest first."),
-      others: count("Requests in counts that sidecars did not name.", 0),
+      others: count("Number of requests for which gates did not report a rule and a code.", 0),
     })
     .describe("Requests per rule and code, summed over the gates that enforce this version."),
-  now: unixMs("When this was read, Unix ms."),
+  now: unixMs("Time of this report, Unix ms."),
 });
 type Data = z.input<typeof Data>;
 
@@ -102,7 +105,7 @@ export const getPolicy = defineProcedure({
   effect: "read",
   summary: "Read a policy with its gates",
   description:
-    "What is stored, what each sidecar reports, and what each rule has refused, or would have in mode Audit.",
+    "Returns the stored policy, what each gate reports, and how many requests each rule has rejected or, in mode Audit, would have rejected.",
   permissions: required,
   errors: ["policy_not_found"],
   addition: true,

@@ -15,7 +15,7 @@ export const getRootKey = defineProcedure({
   effect: "read",
   summary: "Get a root key",
   description:
-    "With the permissions that it was asked for, and those that would have been enough. Of a revoked one nothing is shown.",
+    "Returns a root key with the permissions that its requests required, and those that would have sufficed. A revoked root key is not found.",
   permissions: required,
   errors: ["root_key_not_found"],
   addition: true,

@@ -84,7 +84,7 @@ const Row = z.strictObject({
     })
     .optional()
     .describe("Owner of the keys; only if usage is grouped by `identity`."),
-  total: count("Number of verifications, also with codes that `outcomes` lacks."),
+  total: count("Number of all verifications, including those with codes that `outcomes` does not list."),
   outcomes: z.strictObject(outcomes).describe("Number of verifications by code."),
 });
 type Row = z.input<typeof Row>;
@@ -93,7 +93,7 @@ const Data = z.strictObject({
   rows: z
     .array(Row)
     .describe(
-      "Hours and days in order, also those without verifications; keys and identities with verifications, most used first.",
+      "Hours and days in chronological order, including those without verifications; or keys and identities with verifications, most used first.",
     ),
   hasMore: z.boolean().describe("Whether `limit` omitted keys or identities."),
 });
@@ -106,7 +106,7 @@ export const getUsage = defineProcedure({
   effect: "read",
   summary: "Count verifications by time, key or identity",
   description:
-    "Reads hourly and daily counts, and does not count against the quota of queries. Use `analytics.getVerifications` for other questions.",
+    "Reads hourly and daily counts, and does not count against the quota of usage queries. For other evaluations, use `analytics.getVerifications`.",
   permissions: required,
   errors: ["api_not_found", ...COUNT_ERRORS],
   addition: true,

@@ -27,7 +27,7 @@ const Data = z.strictObject({
     .int()
     .optional()
     .describe(
-      "Unix ms: events up to then are in the tables of counts. Omitted when it is not known, because a store does not answer.",
+      "Time up to which all events are in the count tables, Unix ms. Omitted if it is unknown because a database does not respond.",
     )
     .meta({ examples: [1_767_225_598_000] }),
   retentionDays: z
@@ -64,7 +64,7 @@ export const getUsageState = defineProcedure({
   effect: "read",
   summary: "Read how up to date usage data is, and the limits of usage queries",
   description:
-    "The retention and the limits of the workspace's queries about usage, and the time until which its events are in the tables of counts. A query of usage counts against a quota, this does not.",
+    "Returns the retention and the limits of the workspace's usage queries, and the time up to which its events are in the count tables. Unlike a usage query, this call counts against no quota.",
   permissions: required,
   errors: [],
   addition: true,

@@ -65,7 +65,7 @@ export const listApis = defineListProcedure({
   effect: "read",
   summary: "List the APIs",
   description:
-    "In the order of their ids; those alone that the caller may read. Keys are counted up to 10,000 of each API.",
+    "Lists the APIs that the caller is allowed to read, in the order of their ids. Counts up to 10,000 keys per API.",
   permissions: required,
   errors: [],
   addition: true,

@@ -95,7 +95,7 @@ export const AuditRowOut = z.strictObject({
     )
     .describe("Objects that were changed."),
   before: Changed.describe(
-    "The fields that were changed, as they were; long values are cut, and of `meta` only the size is kept.",
+    "The changed fields with their previous values. Long values are truncated, and only the size of `meta` is stored.",
   ),
   after: Changed.describe("Changed fields with their new values."),
   remoteIp: z
@@ -128,7 +128,7 @@ export const listAudit = defineListProcedure({
   effect: "read",
   summary: "List the changes in the workspace and who made them",
   description:
-    "Newest first. Every filter that is given must match. The log is kept as long as the installation says (90 days unless configured).",
+    "Lists changes, newest first. All given filters must match. The installation configures how long the log is kept (default: 90 days).",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

@@ -26,7 +26,7 @@ export const listNamespaces = defineListProcedure({
   path: "admin.listNamespaces",
   effect: "read",
   summary: "List the rate-limit namespaces with their manifests",
-  description: "In the order of their names. Deleted ones are left out.",
+  description: "Lists live namespaces in the order of their names.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

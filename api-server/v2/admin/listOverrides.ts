@@ -20,8 +20,8 @@ type Body = z.output<typeof Body>;
 const ListedOverride = OverrideOut.extend({
   async: z.boolean().describe("Whether each process counts by itself and syncs in the background."),
   manager: ManagerOut,
-  createdAt: unixMs("When it was first set, Unix milliseconds."),
-  updatedAt: unixMs("When it was last set again, Unix milliseconds.").optional(),
+  createdAt: unixMs("When the override was first set, Unix milliseconds."),
+  updatedAt: unixMs("When the override was last changed, Unix milliseconds.").optional(),
 });
 type ListedOverride = z.input<typeof ListedOverride>;
 
@@ -31,7 +31,7 @@ export const listOverrides = defineListProcedure({
   path: "admin.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace with their manifests",
-  description: "In the order of their identifiers. Deleted ones are left out.",
+  description: "Lists live overrides in the order of their identifiers.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "request_timeout"],
   addition: true,

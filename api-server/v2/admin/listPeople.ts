@@ -26,7 +26,7 @@ export const listPeople = defineListProcedure({
   effect: "read",
   summary: "List the people who are signed in",
   description:
-    "People with an open dashboard session that gives a role in the workspace, sorted by name. Roles are those of the current roles file.",
+    "Lists people with an open dashboard session that gives a role in the workspace, sorted by name. Roles are according to the current roles file.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

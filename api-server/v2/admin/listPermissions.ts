@@ -47,7 +47,8 @@ export const listPermissions = defineListProcedure({
   path: "admin.listPermissions",
   effect: "read",
   summary: "List the permissions with their roles and keys",
-  description: "In the order of their slugs, each with those of the given roles that grant it: the rows of a matrix.",
+  description:
+    "Lists permissions in the order of their slugs. For each, states which of the given roles grant it, as a row of a matrix.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

@@ -20,7 +20,8 @@ export const listPolicies = defineListProcedure({
   path: "admin.listPolicies",
   effect: "read",
   summary: "List the policies with the state of their gates",
-  description: "In the order of their ids, each with what its sidecars report together, without the policy itself.",
+  description:
+    "Lists policies in the order of their ids, each with a summary of its gates' reports, but without the policy itself.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

@@ -30,7 +30,7 @@ export const listRoles = defineListProcedure({
   path: "admin.listRoles",
   effect: "read",
   summary: "List the roles with their permissions and keys",
-  description: "In the order of their names. `permissions.getRole` has the permissions of one.",
+  description: "Lists roles in the order of their names. `permissions.getRole` returns the permissions of a role.",
   permissions: required,
   errors: ["request_timeout"],
   addition: true,

@@ -35,7 +35,8 @@ export const listRootKeys = defineListProcedure({
   path: "admin.listRootKeys",
   effect: "read",
   summary: "List the root keys",
-  description: "In the order of their ids. Revoked ones are left out. No secret is stored, so none is shown.",
+  description:
+    "Lists root keys in the order of their ids, except revoked ones. Secrets are not stored, so none is returned.",
   permissions: required,
   errors: [],
   addition: true,

@@ -18,7 +18,7 @@ const LinkOut = z.strictObject({
     .string()
     .describe("Who made the link.")
     .meta({ examples: ["Grace Hopper"] }),
-  createdAt: unixMs("When the link was made, Unix milliseconds."),
+  createdAt: unixMs("When the link was created, Unix milliseconds."),
   expires: unixMs("When the link expires, Unix milliseconds."),
 });
 type LinkOut = z.input<typeof LinkOut>;
@@ -30,7 +30,7 @@ export const listSignInLinks = defineListProcedure({
   effect: "read",
   summary: "List the open sign-in links",
   description:
-    "Unused links of the workspace that have not expired, without their tokens. Admins of all workspaces also see the links to all workspaces.",
+    "Lists unused, unexpired links of the workspace, without their tokens. People who are admin of all workspaces also see the links to all workspaces.",
   permissions: required,
   errors: [],
   addition: true,

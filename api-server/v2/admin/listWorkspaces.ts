@@ -20,7 +20,7 @@ export const listWorkspaces = defineListProcedure({
   path: "admin.listWorkspaces",
   effect: "read",
   summary: "List the workspaces",
-  description: "All of the installation, in the order of their ids, disabled ones too.",
+  description: "Lists all workspaces of the installation, including disabled ones, in the order of their ids.",
   permissions: required,
   errors: [],
   addition: true,

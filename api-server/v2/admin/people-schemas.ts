@@ -80,7 +80,7 @@ export const SessionOut = z.strictObject({
   elsewhere: z
     .boolean()
     .describe(
-      "Whether the session has a role in a workspace that the caller does not administer, and so cannot be ended.",
+      "Whether the caller cannot end the session, because it gives a role in a workspace that the caller does not administer.",
     ),
   address: z
     .string()
@@ -96,7 +96,7 @@ export const SessionOut = z.strictObject({
   role: Role,
   createdAt: unixMs("When the person signed in, Unix milliseconds."),
   lastSeenAt: unixMs("When the session was last used, Unix milliseconds, to the minute."),
-  expires: unixMs("When the session ends if it is not used, Unix milliseconds."),
+  expires: unixMs("When the session ends if it is not used again, Unix milliseconds."),
 });
 export type SessionOut = z.input<typeof SessionOut>;
 

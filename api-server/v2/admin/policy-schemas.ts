@@ -16,22 +16,25 @@ export const count = (description: string, example = 3) =>
 export const DataPlaneOut = z.strictObject({
   pods: count("Number of gates that reported on the policy in the last 15 seconds."),
   firstPods: count(
-    "Number of these gates that no earlier policy of the page has, so that the sum over a page counts a gate once.",
+    "Number of these gates that were not already counted for an earlier policy on the page, so the sum over a page counts each gate once.",
   ),
-  silent: count("Number of gates that stopped reporting in the last 10 minutes without signing off.", 0),
+  silent: count("Number of gates that stopped reporting in the last 10 minutes without announcing a shutdown.", 0),
   updated: count("Number of gates that enforce this version."),
-  behind: count("How many enforce another version.", 0),
-  unsupported: count("How many cannot enforce this version, because they are of an older release.", 0),
+  behind: count("Number of gates that enforce another version.", 0),
+  unsupported: count("Number of gates that cannot enforce this version, because they are of an older release.", 0),
   reason: z
     .string()
     .optional()
     .describe("Reason why one of these gates cannot enforce the policy.")
     .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
-  stale: count("How many serve on data that is older than `onStale.after`.", 0),
-  expired: count("How many serve nothing, because their data is too old.", 0),
+  stale: count("Number of gates that serve although their data is older than `onStale.after`.", 0),
+  expired: count("Number of gates that reject all requests, because their data is too old.", 0),
   maxStalenessMs: count("Largest staleness of a gate, in ms.", 850),
-  refused: count("Requests that were refused, by what the sidecars of this version report.", 12),
-  wouldRefuse: count("Requests that mode Audit let through and Enforce would have refused.", 214),
+  refused: count("Number of requests that were rejected, according to the gates that enforce this version.", 12),
+  wouldRefuse: count(
+    "Number of requests that were admitted in mode Audit, but would have been rejected in mode Enforce.",
+    214,
+  ),
 });
 
 export const PolicyOverview = z.strictObject({
@@ -48,10 +51,10 @@ export const PolicyOverview = z.strictObject({
     .string()
     .describe("Mode of the policy: `Enforce` or `Audit`.")
     .meta({ examples: ["Audit"] }),
-  rules: count("How many rules it has."),
+  rules: count("Number of rules in the policy."),
   generation: count("Generation of the manifest.", 4),
   version: count("Version, which increases with every change of the stored policy.", 12),
-  changedAt: unixMs("When it was stored last, Unix ms."),
+  changedAt: unixMs("When the policy was last stored, Unix ms."),
   dataPlane: DataPlaneOut.optional().describe("State of the gates; omitted while Redis is unavailable."),
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;

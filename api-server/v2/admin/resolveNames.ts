@@ -61,7 +61,7 @@ export const resolveNames = defineProcedure({
   effect: "read",
   summary: "Read the names of objects",
   description:
-    "The names of many objects in one call, for lists and pictures that know their ids alone. Needs the permission to read objects of the kind, and names those for which it is held.",
+    "Returns the names of many objects in one call, for lists and charts that have only ids. Requires the permission to read objects of the kind, and returns only the objects for which the caller holds it.",
   permissions: required,
   errors: [],
   addition: true,

@@ -53,7 +53,7 @@ export const RootKeyTuples = z
   .meta({ examples: [["api.*.create_key", "api.api_9xKp3Rt6VwY1zAbC.verify_key"]] });
 
 export const RootKeyExpires = Expires.describe(
-  "When the root key expires, Unix milliseconds. A past time makes it expired at once.",
+  "When the root key expires, Unix milliseconds. A past time expires it immediately.",
 );
 
 export const Secret = z
@@ -77,7 +77,7 @@ const Finding = z.strictObject({
   kind: z
     .enum(ROOT_KEY_FINDINGS)
     .describe(
-      "`old`: for more than 90 days. `never_used`: for a week. `expiring`: within 14 days. `unused_permissions`: not asked for in 30 days. `too_wide`: with `*`, and asked for one id alone.",
+      "`old`: for more than 90 days. `never_used`: for a week. `expiring`: within 14 days. `unused_permissions`: not required by any request in 30 days. `too_wide`: has `*`, but was used for only one id.",
     ),
   permissions: z
     .array(Tuple)
@@ -99,8 +99,8 @@ export const RootKeyOut = z.strictObject({
     .describe("Permission tuples of the root key, sorted."),
   state: RootKeyStateField,
   enabled: z.boolean().describe("Whether the root key is enabled; requests with a disabled root key get 401."),
-  expires: unixMs("When it expires, Unix milliseconds. Left out when it never does.").optional(),
-  createdAt: unixMs("When it was created, Unix milliseconds."),
+  expires: unixMs("When the root key expires, Unix milliseconds. Omitted if it never expires.").optional(),
+  createdAt: unixMs("When the root key was created, Unix milliseconds."),
   lastUsedOn: UtcDate.describe("Last UTC date on which the root key was used, if known.").optional(),
   v1UsedOn: UtcDate.describe("Last UTC date on which the root key called the v1 API.").optional(),
   predecessorId: RootKeyId.describe("Id of the root key that this one replaces.").optional(),
@@ -129,7 +129,7 @@ export const RootKeyDetails = z.strictObject({
       }),
     )
     .describe("Permissions that the root key held and used. The latest minute may be missing."),
-  usesSince: unixMs("Since when uses are noted, Unix milliseconds.").optional(),
+  usesSince: unixMs("Since when uses are recorded, Unix milliseconds.").optional(),
   narrowTo: z
     .array(Tuple)
     .optional()

@@ -25,7 +25,7 @@ const Body = z.strictObject({
     )
     .meta({ examples: [86_400_000] }),
   expires: RootKeyExpires.describe(
-    "When the successor expires, Unix milliseconds; null: never. Left out: it lives for as long as the old one was made to live.",
+    "When the successor expires, Unix milliseconds; null means never. Default: the successor gets the original lifetime of the old root key.",
   )
     .nullable()
     .optional(),
@@ -36,8 +36,8 @@ const Data = z.strictObject({
   rootKeyId: RootKeyId.describe("Id of the successor."),
   rootKey: Secret,
   start: RootKeyStart,
-  expires: unixMs("When the successor expires, Unix milliseconds. Left out when it never does.").optional(),
-  predecessorExpiresAt: unixMs("When the old root key ends, Unix milliseconds."),
+  expires: unixMs("When the successor expires, Unix milliseconds. Omitted if it never expires.").optional(),
+  predecessorExpiresAt: unixMs("When the old root key expires, Unix milliseconds."),
 });
 type Data = z.input<typeof Data>;
 
@@ -48,7 +48,7 @@ export const rotateRootKey = defineProcedure({
   effect: "change",
   summary: "Replace a root key with a new one",
   description:
-    "The successor has the name, environment and permissions of the old root key, all of which the caller must hold. Each names the other one. A root key may replace itself.",
+    "The successor gets the name, environment and permissions of the old root key. The caller must hold all of these permissions. Each of the two root keys names the other. A root key can replace itself.",
   permissions: required,
   errors: ["root_key_not_found", "root_key_rotated"],
   addition: true,

@@ -84,7 +84,7 @@ const Body = z.strictObject({
     .max(255)
     .optional()
     .describe(
-      "Only keys with this permission, held directly or through a role: its id or slug. Wildcards are not expanded.",
+      "Id or slug of a permission: returns only keys that hold it, directly or through a role. Wildcards are not expanded.",
     )
     .meta({ examples: ["documents.read"] }),
   limit: PageLimit,
@@ -120,7 +120,9 @@ const FoundKey = z.strictObject({
     )
     .meta({ examples: [1000] }),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
-  lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
+  lastUsedAt: unixMs(
+    "When the key was last verified, Unix milliseconds, to the minute. May be up to 5 minutes behind.",
+  ).optional(),
   manager: z
     .string()
     .optional()
@@ -136,7 +138,7 @@ export const searchKeys = defineListProcedure({
   effect: "read",
   summary: "Search keys",
   description:
-    "Of one API, or of all that the caller may read; the newest first unless `expiresBefore` is given. All conditions must apply. Deleted keys are left out, disabled and expired ones are not. A search that would take longer than 5 s is given up with 408.",
+    "Searches the keys of one API, or of all APIs that the caller is allowed to read. Newest first, unless `expiresBefore` is given. All conditions must match. Includes disabled and expired keys, but not deleted ones. A search that takes longer than 5 s fails with 408.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,

@@ -32,7 +32,7 @@ export const startImport = defineProcedure({
   effect: "change",
   summary: "Start an import of keys",
   description:
-    "Makes a migration of the algorithm `sha256`, with which `keys.migrateKeys` takes hashes of whole keys in base64.",
+    "Creates a migration with the algorithm `sha256`, for which `keys.migrateKeys` accepts hashes of complete keys, in base64.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,

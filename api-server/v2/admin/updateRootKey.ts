@@ -49,7 +49,7 @@ export const updateRootKey = defineProcedure({
   effect: "change",
   summary: "Change a root key",
   description:
-    "Members that are left out stay as they are; null removes. What a change gives, the caller must hold: new permissions, and all of them when the root key is enabled or ends later.",
+    "Omitted members remain unchanged; null removes a value. The caller must hold what the change grants: new permissions or, if it enables the root key or extends its expiry, all of the root key's permissions.",
   permissions: required,
   errors: ["root_key_not_found", "root_key_changed", "root_key_is_caller"],
   addition: true,

@@ -23,7 +23,7 @@ const Body = z.strictObject({
   enabled: z
     .boolean()
     .describe(
-      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and its keys verify as FORBIDDEN.",
+      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and verifying its keys returns FORBIDDEN.",
     )
     .optional(),
   quotaPerMinute: QuotaPerMinute.optional(),
@@ -37,7 +37,7 @@ export const updateWorkspace = defineProcedure({
   effect: "change",
   summary: "Rename a workspace, enable or disable it, or set its quota",
   description:
-    "Members that are left out stay as they are. What calls a workspace by its former name no longer finds it: files of roles, and options of commands. Who disables the workspace of the own root key is refused from the next call on; another caller, or the command line, enables it again. The last workspace that answers is neither disabled nor given the quota 0.",
+    "Omitted members remain unchanged. References to the former name of a workspace, in roles files and command options, no longer work. Callers who disable their own workspace are rejected from the next call; another caller, or the command line, can enable it again. The last workspace that serves requests can be neither disabled nor given the quota 0.",
   permissions: required,
   errors: ["workspace_not_found", "workspace_already_exists", "workspace_name_reserved", "last_enabled_workspace"],
   addition: true,

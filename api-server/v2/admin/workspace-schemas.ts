@@ -18,7 +18,7 @@ export const WorkspaceName = z
   .string()
   .regex(WORKSPACE_NAME)
   .describe(
-    "No other workspace has it. Letters, digits, dots, dashes and underscores, as in a label of Kubernetes; not with `ws_` at its beginning.",
+    "Unique name. Letters, digits, dots, dashes and underscores, as in a Kubernetes label value; must not begin with `ws_`.",
   )
   .meta({ examples: ["team-shop"] });
 
@@ -41,10 +41,10 @@ export const WorkspaceOut = z.strictObject({
   enabled: z
     .boolean()
     .describe(
-      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and its keys verify as FORBIDDEN.",
+      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and verifying its keys returns FORBIDDEN.",
     ),
   quotaPerMinute: QuotaPerMinute,
-  createdAt: unixMs("When it was created, Unix milliseconds."),
+  createdAt: unixMs("When the workspace was created, Unix milliseconds."),
 });
 export type WorkspaceOut = z.output<typeof WorkspaceOut>;
 

@@ -21,7 +21,7 @@ const Body = z.object({
 const Rows = z
   .array(z.record(z.string(), z.unknown()))
   .describe(
-    "One object for each row, with a member for each column, in the order of the SELECT. NaN and infinities are null, instants are RFC 3339 in UTC.",
+    "One object per row, with one member per column, in the order of the SELECT. NaN and infinities are returned as null, times in RFC 3339 format in UTC.",
   );
 
 interface Queried<Required extends RequiredPermission> extends Pick<Procedure, "path" | "summary" | "description"> {
@@ -67,7 +67,7 @@ export const getVerifications = defineQuery({
   path: "analytics.getVerifications",
   summary: "Query key verifications",
   description:
-    "Runs one read-only SQL query over the verifications of the workspace, or of the APIs that the root key may read. Queries have limits in rows, time and memory, and the workspace a quota of them per hour.",
+    "Runs one read-only SQL query over the verifications of the workspace, or of the APIs that the root key is allowed to read. Rows, time and memory of a query are limited, and the workspace has an hourly quota of queries.",
   of: "verifications",
   readAnalytics: onApi("read_analytics"),
   scopeOf: keySpacesOf,
@@ -77,7 +77,7 @@ export const getRatelimits = defineQuery({
   path: "analytics.getRatelimits",
   summary: "Query rate-limit decisions",
   description:
-    "Runs one read-only SQL query over the decisions of `ratelimit.limit` and `ratelimit.multiLimit` in the workspace, or in the namespaces that the root key may read. Queries have limits in rows, time and memory, and the workspace a quota of them per hour.",
+    "Runs one read-only SQL query over the decisions of `ratelimit.limit` and `ratelimit.multiLimit` in the workspace, or in the namespaces that the root key is allowed to read. Rows, time and memory of a query are limited, and the workspace has an hourly quota of queries.",
   of: "ratelimits",
   readAnalytics: onNamespace("read_analytics"),
   scopeOf: namespacesOf,

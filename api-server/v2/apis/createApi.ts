@@ -26,7 +26,8 @@ export const createApi = defineProcedure({
   path: "apis.createApi",
   effect: "change",
   summary: "Create an API",
-  description: "Keys belong to an API. With the header `Postern-Manager`, the call can be repeated safely.",
+  description:
+    "Creates an API, to which keys belong. With the header `Postern-Manager`, the call can be repeated safely.",
   permissions: required,
   errors: [],
   body: Body,

@@ -13,7 +13,8 @@ export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
   effect: "change",
   summary: "Delete an API",
-  description: "Its keys then verify as NOT_FOUND, and can no longer be read or changed. This cannot be undone.",
+  description:
+    "Verifying keys of a deleted API returns NOT_FOUND, and the keys can no longer be read or changed. The deletion cannot be undone.",
   permissions: required,
   errors: ["api_not_found", "protected_resource", "managed_by_manifest"],
   body: Body,

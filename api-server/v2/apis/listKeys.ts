@@ -40,7 +40,7 @@ export const listKeys = defineListProcedure({
   effect: "read",
   summary: "List the keys of an API",
   description:
-    "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
+    "Lists keys in the order of their ids, including disabled and expired ones, but not deleted ones. A page ends early if its keys would exceed 4 MiB in total.",
   permissions: required,
   errors: ["api_not_found", "precondition_failed"],
   body: Body,

@@ -61,7 +61,7 @@ export const updateApi = defineProcedure({
   effect: "change",
   summary: "Change an API",
   description:
-    "Changes the given members. Existing keys keep their prefix and length. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
+    "Changes the given members. Existing keys keep their prefix and length. With `Postern-Adopt: true`, an unmanaged API becomes managed by the caller.",
   permissions: required,
   errors: ["api_not_found", "managed_by_manifest", "managed_exists"],
   addition: true,

@@ -25,7 +25,7 @@ export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
   effect: "change",
   summary: "Create an identity",
-  description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
+  description: "An identity owns keys: a user, an organization or a machine. Keys of an identity share its limits.",
   permissions: required,
   errors: ["identity_already_exists"],
   body: Body,

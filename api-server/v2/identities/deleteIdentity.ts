@@ -14,7 +14,7 @@ export const deleteIdentity = defineProcedure({
   effect: "change",
   summary: "Delete an identity",
   description:
-    "Its keys go on working, without the identity and its limits. The externalId is free at once; a new identity with it does not get the keys of the old one.",
+    "Keys of a deleted identity remain valid, without the identity and its limits. Its externalId can be reused immediately, but a new identity does not get the keys.",
   permissions: required,
   errors: ["identity_not_found"],
   body: Body,

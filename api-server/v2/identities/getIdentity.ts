@@ -16,7 +16,7 @@ export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
   effect: "read",
   summary: "Read an identity",
-  description: "Returns an identity with its data and its limits.",
+  description: "Returns an identity with its metadata and its limits.",
   permissions: required,
   errors: ["identity_not_found"],
   body: Body,

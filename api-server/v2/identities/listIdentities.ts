@@ -21,7 +21,7 @@ export const listIdentities = defineListProcedure({
   effect: "read",
   summary: "List the identities",
   description:
-    "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page. A page ends early when its identities are larger than 4 MiB together.",
+    "Lists live identities in the order of their ids. The root key must be allowed to read every identity on the page. A page ends early if its identities would exceed 4 MiB in total.",
   permissions: required,
   errors: [],
   body: Body,

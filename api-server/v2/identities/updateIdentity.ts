@@ -8,10 +8,10 @@ import { IdentityName, IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 const Body = z.strictObject({
   identity: IdentityName,
   meta: Meta.optional().describe(
-    "New metadata, which replaces the old. `{}` removes it. If omitted, it does not change.",
+    "New metadata. It replaces all existing metadata; `{}` removes it. If omitted, metadata does not change.",
   ),
   ratelimits: RatelimitsIn.optional().describe(
-    "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
+    "New limits. They replace all existing limits; a limit with an existing name keeps its id, and `[]` removes all. If omitted, limits do not change.",
   ),
 });
 type Body = z.output<typeof Body>;
@@ -23,7 +23,7 @@ export const updateIdentity = defineProcedure({
   effect: "change",
   summary: "Change an identity",
   description:
-    "Replaces its data, its limits, or both, and returns the changed identity. The externalId cannot be changed.",
+    "Replaces the identity's metadata, its limits, or both, and returns the changed identity. The externalId cannot be changed.",
   permissions: required,
   errors: ["identity_not_found"],
   body: Body,

@@ -57,7 +57,7 @@ export const createKey = defineProcedure({
   effect: "change",
   summary: "Create a key",
   description:
-    "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing: when a role does not exist, nothing is created.",
+    "Creates a key in an API. Only this response contains the secret: the server stores its hash, and an encrypted copy if the key is recoverable. If a role does not exist, nothing is created.",
   permissions: required,
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,

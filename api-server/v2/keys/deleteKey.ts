@@ -10,7 +10,7 @@ const Body = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "false: the key is marked deleted, and analytics and the audit log still know it. true: it is removed with everything that belongs to it.",
+      "false: the key is marked as deleted, and still appears in analytics and the audit log. true: the key is removed with everything that belongs to it.",
     ),
 });
 type Body = z.output<typeof Body>;
@@ -21,7 +21,7 @@ export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
-  description: "The key then verifies as NOT_FOUND. This cannot be undone.",
+  description: "Verifying a deleted key returns NOT_FOUND. The deletion cannot be undone.",
   permissions: required,
   errors: ["key_not_found", "managed_by_manifest"],
   body: Body,

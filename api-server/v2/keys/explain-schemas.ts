@@ -83,7 +83,7 @@ const Seen = z.strictObject({
   state: z
     .enum(["found", "gone", "missing", "unreadable", "away"])
     .describe("State of the record. `missing`: the store does not have it, so a gate responds with 503."),
-  version: number("Of the projected record.", 812).optional(),
+  version: number("Version of the projected record.", 812).optional(),
   problem: text("Reason why the record cannot be read.", "nothing is projected").optional(),
 });
 
@@ -121,10 +121,12 @@ const LimitOut = z.strictObject({
   duration: number("Window length in ms.", 60_000),
   cost: number("Units that the request would consume.", 1),
   used: number("Units used in the window, at most `limit`.", 58),
-  remaining: number("Units left now.", 42),
+  remaining: number("Units that remain now.", 42),
   passed: z.boolean().describe("Whether this limit would admit the request."),
   reset: unixMs("When the window ends, Unix ms."),
-  retryAt: unixMs("When a refused request could pass, Unix ms, if nothing else consumes until then.").optional(),
+  retryAt: unixMs(
+    "When a rejected request would be within the limit, Unix ms, if no other request consumes units until then.",
+  ).optional(),
   async: z
     .boolean()
     .describe(
@@ -136,7 +138,7 @@ const LimitOut = z.strictObject({
       id: text("Id of the override.", "rlor_3mNp5Qr7St9Uv2Wx"),
       identifier: text("Identifier of the override, which may be a pattern.", "partner_*"),
       limitBefore: number("The limit that it replaces.", 100),
-      durationBefore: number("The length of the window that it replaces, ms.", 60_000),
+      durationBefore: number("Length of the window that it replaces, ms.", 60_000),
     })
     .optional()
     .describe("The override that sets the limit."),
@@ -147,7 +149,7 @@ export const StoresOut = z.strictObject({
   postgres: Seen.describe("The record in Postgres, the source of truth."),
   gates: Seen.describe("The record in Redis, from which gates read."),
   isSame: z.boolean().describe("Whether the record in Redis equals the one in Postgres."),
-  stalenessMs: number("How old the data of this api-server may be, ms; −1 when unknown.", 850),
+  stalenessMs: number("Maximum age of this api-server's data, ms; −1 if it is unknown.", 850),
 });
 
 const PermissionsOut = z.strictObject({
@@ -161,7 +163,7 @@ const PermissionsOut = z.strictObject({
             z.strictObject({
               slug: text("A permission of the key that satisfies the queried permission.", "orders.*"),
               role: text(
-                "The role through which the key has it; left out when the key has it itself.",
+                "Role through which the key holds the permission; omitted if the key holds it directly.",
                 "editor",
               ).optional(),
             }),
@@ -181,25 +183,25 @@ const PermissionsOut = z.strictObject({
       }),
     )
     .describe("Permissions of the key, at most 200."),
-  heldCount: number("How many it holds.", 3),
+  heldCount: number("Number of permissions that the key holds.", 3),
 });
 
 export const ExplainedOut = z.strictObject({
   code: z
     .union([Code, z.enum(["ANONYMOUS", "DENIED", "MALFORMED", "TOO_MANY_ATTEMPTS", "UNKNOWN"])])
     .describe(
-      "What the verification would end with. `UNKNOWN`: a store does not answer, and the verification is not decided without it. While the counters are away, `VALID` is what is decided without them, as the steps `limits` and `credits` say.",
+      "Code that the verification would return. `UNKNOWN`: a database does not respond, and the verification cannot be decided without it. While the counters are unavailable, `VALID` is the decision without them; see the steps `limits` and `credits`.",
     ),
   allowed: z
     .boolean()
     .describe("Whether the request would be admitted. A policy in mode `Audit` only records a rejection."),
-  status: number("The status at a gate; 200 stands for what the app answers.", 403),
-  retryAfter: number("Whole seconds until a refused request may pass.", 12).optional(),
+  status: number("HTTP status at a gate; 200 stands for the app's own status.", 403),
+  retryAfter: number("Seconds after which a rejected request can be retried; an integer.", 12).optional(),
   keyId: KeyId.optional(),
   keyName: text("Name of the key.", "Billing").optional(),
   externalId: text("The owner's external id in your system.", "user_123").optional(),
   apiId: text("Id of the key's API.", "api_9xKp3Rt6VwY1zAbC").optional(),
-  rule: number("At a gate: the rule that matched, from 0, −1 for the implicit one.", 0).optional(),
+  rule: number("Index of the matching rule, from 0, for a request at a gate; −1 for the implicit rule.", 0).optional(),
   ruleName: text(
     "Name of the matching rule, for a request at a gate; omitted if the rule has no name.",
     "refund",
@@ -218,14 +220,14 @@ export const ExplainedOut = z.strictObject({
   limits: z.array(LimitOut).describe("Limits that would be charged."),
   credits: z
     .strictObject({
-      remaining: number("Credits left now.", 1_000),
+      remaining: number("Credits that remain now.", 1_000),
       cost: number("Credits that the request would spend.", 1),
       passed: z.boolean().describe("Whether the remaining credits suffice."),
       refill: z
         .strictObject({
           interval: z.enum(["daily", "monthly"]).describe("Interval of the refill."),
-          amount: number("Number of gates with this reason.", 1_000),
-          refillDay: number("The day of the month, for monthly refills.", 1).optional(),
+          amount: number("Credits added at each refill.", 1_000),
+          refillDay: number("Day of the month, for monthly refills.", 1).optional(),
         })
         .optional()
         .describe("Refill of the credits; omitted if the credits are not refilled."),

@@ -14,12 +14,12 @@ const Body = z.strictObject({
   key: VerifyBody.shape.key
     .optional()
     .describe(
-      "The secret of the key; alternative: `keyId`. It is hashed immediately, and neither stored nor returned.",
+      "The secret of the key. Alternatively, pass `keyId`. The secret is hashed immediately, and neither stored nor returned.",
     ),
   keyId: KeyId.optional(),
   ...ASKED,
   clientIp: ASKED.clientIp.describe(
-    "The client's address. Without it that of this call, as in `keys.verifyKey`; at a gate the allow-list of the API is then not checked.",
+    "The client's address. Default: the address of this call, as in `keys.verifyKey`. For a request at a gate, there is no default, and without an address, the API's allow-list is not checked.",
   ),
 });
 type Body = z.output<typeof Body>;
@@ -38,7 +38,7 @@ export const explainVerification = defineProcedure({
   effect: "read",
   summary: "Explain what a verification would decide",
   description:
-    "Says what `keys.verifyKey`, or with `policyId` a request at a gate, would answer now: each step with the value that it saw, where that comes from and how old it is, and limits and credits as they stand. The code that verifies decides it, as a dry run: nothing is counted, spent, stored or recorded. With `policyId` the permissions are needed on the API of the policy too.",
+    "Returns what `keys.verifyKey` or, with `policyId`, a gate would respond now: each step with the value that it checked, the source and the age of that value, and the current limits and credits. The verification runs as a dry run, with the same code: nothing is counted, spent, stored or recorded. With `policyId`, the permissions are also required on the policy's API.",
   permissions: required,
   errors: EXPLAIN_ERRORS,
   addition: true,

@@ -23,7 +23,7 @@ export const getKey = defineProcedure({
   effect: "read",
   summary: "Read a key",
   description:
-    "Returns everything about a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
+    "Returns everything about a key and, on request, the secret of a recoverable key. The response reflects every change that was completed before the call.",
   permissions: required,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,

@@ -109,7 +109,7 @@ export const addPermissions = definePermissions({
   path: "keys.addPermissions",
   summary: "Add permissions to a key",
   description:
-    "Permissions that the key has already stay. Returns all direct permissions of the key after the call, in the order of their slugs, without those of its roles.",
+    "Adds permissions and keeps existing ones. Returns all direct permissions of the key, sorted by slug, without those from its roles.",
   permissions: { updateKey, addPermissionToKey, createPermission },
   names: z.array(Slug).min(1).max(1000).describe("Slugs of permissions; missing permissions are created."),
   needed: [updateKey, addPermissionToKey],
@@ -123,7 +123,7 @@ export const setPermissions = definePermissions({
   path: "keys.setPermissions",
   summary: "Replace the permissions of a key",
   description:
-    "The key then has exactly these direct permissions; those of its roles stay. Returns them, in the order of their slugs.",
+    "Replaces all direct permissions of the key and returns them, sorted by slug. Permissions from its roles remain.",
   permissions: { updateKey, addPermissionToKey, removePermissionFromKey, createPermission },
   names: z
     .array(Slug)
@@ -140,7 +140,7 @@ export const removePermissions = definePermissions({
   path: "keys.removePermissions",
   summary: "Remove permissions from a key",
   description:
-    "Removes direct permissions of the key; the permissions of its roles stay. The permissions themselves stay in the workspace. Returns the direct permissions that are left, in the order of their slugs.",
+    "Removes direct permissions from the key. Permissions from its roles remain, and the permissions themselves remain in the workspace. Returns the key's remaining direct permissions, sorted by slug.",
   permissions: { updateKey, removePermissionFromKey },
   errors: ["permission_not_found"],
   names: z
@@ -164,7 +164,7 @@ export const addRoles = defineRoles({
   path: "keys.addRoles",
   summary: "Add roles to a key",
   description:
-    "Roles that the key has already stay. When one of the roles does not exist, none is added. Returns all roles of the key after the call, with their permissions, in the order of their names.",
+    "Adds roles and keeps existing ones. If one of the roles does not exist, none is added. Returns all roles of the key with their permissions, sorted by name.",
   permissions: { updateKey, addRoleToKey },
   names: z.array(RoleName).min(1).max(100).describe("Names of existing roles; case-insensitive."),
   needed: [updateKey, addRoleToKey],
@@ -175,7 +175,7 @@ export const setRoles = defineRoles({
   path: "keys.setRoles",
   summary: "Replace the roles of a key",
   description:
-    "The key then has exactly these roles; its direct permissions stay. When one of the roles does not exist, nothing changes. Returns the roles, with their permissions, in the order of their names.",
+    "Replaces all roles of the key and returns them with their permissions, sorted by name. Direct permissions of the key remain. If one of the roles does not exist, nothing changes.",
   permissions: { updateKey },
   names: z.array(RoleName).max(100).describe("Names of all roles of the key, which must exist. `[]` removes all."),
   needed: [updateKey],
@@ -186,7 +186,7 @@ export const removeRoles = defineRoles({
   path: "keys.removeRoles",
   summary: "Remove roles from a key",
   description:
-    "The key loses the permissions of these roles, unless another role or a direct permission grants them too. When one of the roles does not exist, none is removed. Returns the roles that are left, with their permissions, in the order of their names.",
+    "Removes roles from the key. The key loses their permissions, unless it holds them directly or through another role. If one of the roles does not exist, none is removed. Returns the remaining roles with their permissions, sorted by name.",
   permissions: { updateKey },
   names: z.array(RoleName).min(1).max(100).describe("Names of existing roles to remove; the key need not have them."),
   needed: [updateKey],

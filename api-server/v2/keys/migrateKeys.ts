@@ -27,7 +27,7 @@ const Hash = z
   .min(3)
   .max(255)
   .describe(
-    "For the algorithm `sha256`, the hash of the whole key in base64; for `prefixed`, that of its last part in hexadecimal.",
+    "For the algorithm `sha256`, the hash of the complete key in base64; for `prefixed`, the hash of its last part in hexadecimal.",
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
@@ -109,7 +109,7 @@ export const migrateKeys = defineProcedure({
   effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
-    "Stores hashes of keys, so that their holders can go on using them. Keys of a `sha256` migration verify at once. Keys of a `prefixed` migration verify the first time with the `migrationId` in `keys.verifyKey`, and without it after that. The call can be repeated safely: hashes that exist already are listed under `failed`.",
+    "Stores hashes of keys, so that their holders can continue to use them. Keys of a `sha256` migration can be verified immediately. The first verification of a key of a `prefixed` migration requires the `migrationId` in `keys.verifyKey`; later ones do not. The call can be repeated safely: hashes that already exist are listed under `failed`.",
   permissions: required,
   errors: ["api_not_found", "migration_not_found"],
   body: Body,

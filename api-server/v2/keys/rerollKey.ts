@@ -29,7 +29,7 @@ const Body = z.object({
     .min(0)
     .max(EXPIRES_MAX_MS)
     .describe(
-      "How long the old key may still be used, in ms from now, rounded up to the minute. 0: it expires at once.",
+      "How long the old key can still be used, in ms from now, rounded up to the minute. With 0, it expires immediately.",
     )
     .meta({ examples: [86_400_000] }),
 });
@@ -45,7 +45,7 @@ export const rerollKey = defineProcedure({
   effect: "change",
   summary: "Replace a key with a new one that has the same settings",
   description:
-    "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The credits that are left are copied, not moved: with each reroll of the old key there are as many more. The counters of rate limits begin at zero.",
+    "Creates a successor with a new secret, a new id and all settings of the old key. The old key remains valid for the given time, but not beyond its own expiry. The remaining credits are copied, not moved, so each reroll of the old key multiplies them. Rate-limit counters start at zero.",
   permissions: required,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,

@@ -39,7 +39,7 @@ export const updateCredits = defineProcedure({
   effect: "change",
   summary: "Set, add or subtract credits",
   description:
-    "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0. The refill stays, unless the key becomes unlimited.",
+    "Changes the remaining credits atomically, so no concurrent spending is lost. A decrement below 0 results in 0. The refill remains, unless the key becomes unlimited.",
   permissions: required,
   errors: ["key_not_found"],
   body: Body,

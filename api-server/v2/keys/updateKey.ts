@@ -75,7 +75,7 @@ export const updateKey = defineProcedure({
   path: "keys.updateKey",
   effect: "change",
   summary: "Change a key",
-  description: "Changes the given fields; omitted fields stay. The next verification uses the new values.",
+  description: "Changes the given fields; omitted fields remain unchanged. The next verification uses the new values.",
   permissions: required,
   errors: ["key_not_found", "role_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,

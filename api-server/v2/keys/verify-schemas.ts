@@ -114,7 +114,7 @@ const CheckedRatelimit = z.strictObject({
 export const Data = z.strictObject({
   valid: z.boolean().describe("Whether the key is valid for this request: true only for the code VALID."),
   code: Code.describe(
-    "The result, or the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the caller's address is not on the IP allow-list of the API, which has addresses and CIDR ranges.",
+    "Result of the verification, or the first reason for a rejection. `FORBIDDEN`: the workspace is disabled, or the caller's address is not on the API's allow-list of addresses and CIDR ranges.",
   ),
   keyId: KeyId.optional(),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),

@@ -17,7 +17,7 @@ export const verifyKey = defineProcedure({
   isHot: true,
   summary: "Verify a key",
   description:
-    "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
+    "The status is always 200 with a code: an invalid key is an outcome, not an error. Charges either all rate limits or none, and then credits.",
   permissions: required,
   errors: ["permissions_query_syntax_error", "precondition_failed"],
   body: Body,

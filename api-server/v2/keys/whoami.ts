@@ -25,7 +25,7 @@ export const whoami = defineProcedure({
   effect: "read",
   summary: "Read a key by its secret",
   description:
-    "Returns everything about the key except its secret, also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
+    "Returns everything about the key except its secret, even if it is disabled or expired. This is not a verification: it charges no limit, spends no credits and records no use.",
   permissions: required,
   errors: ["key_not_found"],
   body: Body,

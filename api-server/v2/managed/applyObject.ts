@@ -48,7 +48,7 @@ const Body = z.strictObject({
     .max(256)
     .default([])
     .describe(
-      "Managers of manifests in other Kubernetes namespaces to which this one may refer, because their `allowedNamespaces` list its namespace.",
+      "Managers of manifests in other Kubernetes namespaces to which this manifest may refer, because their `allowedNamespaces` contain its namespace.",
     ),
   adopt: z
     .enum(["Match", "Override"])
@@ -150,7 +150,7 @@ export const applyObject = defineProcedure({
   effect: "change",
   summary: "Apply a manifest to its stored objects",
   description:
-    "Makes the stored objects of one manifest equal to its spec, in one transaction: all of it or nothing. Applying the same manifest again changes nothing. The headers `Postern-Manager`, `Postern-Adopt` and `Postern-Release` have no effect.",
+    "Makes the stored objects of one manifest match its spec, in one transaction. Applying the same manifest again changes nothing. The headers `Postern-Manager`, `Postern-Adopt` and `Postern-Release` have no effect.",
   permissions: required,
   errors: [
     "api_not_found",

@@ -35,7 +35,7 @@ export const deleteObject = defineProcedure({
   effect: "change",
   summary: "Delete the objects that a manifest manages",
   description:
-    "Deletes or releases the stored objects of one manifest, in one transaction. A policy is always deleted; `deletionPolicy` is about its API. An API with keys is not deleted. Calling it again changes nothing.",
+    "Deletes or releases the stored objects of one manifest, in one transaction. A policy is always deleted; `deletionPolicy` applies to its API. An API with keys is not deleted. Repeating the call changes nothing.",
   permissions: required,
   errors: ["protected_resource", "api_has_keys", "stale_leader"],
   addition: true,

@@ -42,7 +42,8 @@ export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
   summary: "Read the manager of an object",
-  description: "A managed object comes from a manifest and is changed there. This says from which manifest.",
+  description:
+    "Returns the manifest that manages an object. A managed object is created by a manifest and must be changed there.",
   permissions: required,
   errors: [
     "api_not_found",

@@ -33,7 +33,7 @@ export const listDigests = defineListProcedure({
   effect: "read",
   summary: "List digests of managed objects, to find changes",
   description:
-    "For clients that keep many objects as their manifests say: one digest per object, which changes with anything that a manifest determines. In the order of their ids. The root key must be allowed to read each.",
+    "For clients that keep many objects in sync with manifests. Lists one digest per object, in the order of the objects' ids; a digest changes whenever anything changes that a manifest determines. The root key must be allowed to read each object.",
   permissions: required,
   errors: [],
   addition: true,

@@ -20,7 +20,7 @@ export const Manager = z
 export const Digest = z
   .string()
   .describe(
-    "Changes with anything that a manifest determines of the object; opaque, and compared only with others of one api-server.",
+    "Opaque digest that changes whenever anything changes that a manifest determines of the object. Compare it only with digests from the same api-server.",
   )
   .meta({ examples: ["5d41402abc4b2a76b9719d911017c592ae2b1f9c0d8e7f6a5b4c3d2e1f0a9b8c"] });
 

@@ -26,7 +26,8 @@ export const createPermission = defineProcedure({
   path: "permissions.createPermission",
   effect: "change",
   summary: "Create a permission",
-  description: "The slug is the name that queries ask for; it is unique in the workspace, case-insensitive.",
+  description:
+    "Creates a permission. Permission queries use its slug, which is unique in the workspace (case-insensitive).",
   permissions: required,
   errors: ["permission_already_exists"],
   body: Body,

@@ -15,7 +15,7 @@ export const deletePermission = defineProcedure({
   path: "permissions.deletePermission",
   effect: "change",
   summary: "Delete a permission",
-  description: "Every key and every role that has it loses it, and its slug is free again. This cannot be undone.",
+  description: "Removes the permission from all keys and roles. Its slug can be reused. The deletion cannot be undone.",
   permissions: required,
   errors: ["permission_not_found", "managed_by_manifest"],
   body: Body,

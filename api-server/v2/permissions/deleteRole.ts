@@ -19,7 +19,7 @@ export const deleteRole = defineProcedure({
   effect: "change",
   summary: "Delete a role",
   description:
-    "Every key that has it loses it, and its name is free again. This cannot be undone. With `onlyIfUnused` it is refused while a key has the role.",
+    "Removes the role from all keys. Its name can be reused. The deletion cannot be undone. With `onlyIfUnused`, the call is rejected while a key has the role.",
   permissions: required,
   errors: ["role_not_found", "managed_by_manifest", "protected_resource"],
   body: Body,

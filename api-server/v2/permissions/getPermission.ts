@@ -14,7 +14,7 @@ export const getPermission = defineProcedure({
   path: "permissions.getPermission",
   effect: "read",
   summary: "Read a permission",
-  description: "By id or slug.",
+  description: "Reads a permission by its id or slug.",
   permissions: required,
   errors: ["permission_not_found"],
   body: Body,

@@ -15,7 +15,7 @@ export const getRole = defineProcedure({
   path: "permissions.getRole",
   effect: "read",
   summary: "Read a role",
-  description: "By id or name, with its permissions.",
+  description: "Reads a role with its permissions, by its id or name.",
   permissions: required,
   errors: ["role_not_found"],
   body: Body,

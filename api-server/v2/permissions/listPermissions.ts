@@ -21,7 +21,7 @@ export const listPermissions = defineListProcedure({
   path: "permissions.listPermissions",
   effect: "read",
   summary: "List all permissions",
-  description: "In the order of their ids.",
+  description: "Lists permissions in the order of their ids.",
   permissions: required,
   errors: [],
   body: Body,

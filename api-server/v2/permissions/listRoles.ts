@@ -21,7 +21,7 @@ export const listRoles = defineListProcedure({
   effect: "read",
   summary: "List the roles",
   description:
-    "In the order of their ids, each with its permissions. A page ends early when its roles are larger than 4 MiB together.",
+    "Lists roles in the order of their ids, each with its permissions. A page ends early if its roles would exceed 4 MiB in total.",
   permissions: required,
   errors: [],
   body: Body,

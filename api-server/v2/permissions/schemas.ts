@@ -33,7 +33,7 @@ export const PermissionName = z
 
 /** Id or slug of a permission. Ids consist of the same characters as slugs, so one pattern is enough for both. */
 export const Permission = Slug.describe(
-  "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
+  "Id or slug of the permission; an id takes precedence over an equal slug.",
 ).meta({ examples: ["documents.read"] });
 
 /** Maximum number of permissions in one call. To grant more, use wildcards. */

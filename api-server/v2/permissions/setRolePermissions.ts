@@ -22,7 +22,7 @@ const Body = z.strictObject({
     .max(SLUGS_MAX)
     .optional()
     .describe(
-      "What the role grants as the caller read it. When it grants anything else by now, nothing is changed: 409.",
+      "The permissions that the caller expects the role to grant now. If it grants any others, nothing is changed: 409.",
     )
     .meta({ "x-postern-addition": true }),
 });
@@ -40,8 +40,7 @@ export const setRolePermissions = defineProcedure({
   path: "permissions.setRolePermissions",
   effect: "change",
   summary: "Replace the permissions of a role",
-  description:
-    "The role then grants exactly these permissions; `[]` removes all. Returns them, in the order of their slugs.",
+  description: "Replaces all permissions of the role and returns them, sorted by slug. `[]` removes all.",
   permissions: required,
   errors: ["role_not_found", "role_changed", "managed_by_manifest", "managed_exists"],
   body: Body,

@@ -28,7 +28,7 @@ export const updatePermission = defineProcedure({
   effect: "change",
   summary: "Change a permission",
   description:
-    "Changes name or description; the slug is fixed. With `Postern-Adopt: true` an unmanaged permission becomes managed by the caller.",
+    "Changes the name or description; the slug cannot be changed. With `Postern-Adopt: true`, an unmanaged permission becomes managed by the caller.",
   permissions: required,
   errors: ["permission_not_found", "managed_by_manifest", "managed_exists"],
   addition: true,

@@ -21,7 +21,7 @@ export const updateRole = defineProcedure({
   effect: "change",
   summary: "Change a role",
   description:
-    "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",
+    "Changes the name or description. With `Postern-Adopt: true`, an unmanaged role becomes managed by the caller.",
   permissions: required,
   errors: ["role_not_found", "role_already_exists", "managed_by_manifest", "managed_exists"],
   addition: true,

@@ -21,7 +21,7 @@ type Body = z.output<typeof Body>;
 
 const Data = PolicyHead.extend({
   policy: StoredPolicy.optional().describe(
-    "The policy as it was set, with its defaults. Omitted when a later release stored it in a format that this one does not know.",
+    "The stored policy, with defaults filled in. Omitted if a later release stored it in a format that this release does not know.",
   ),
 });
 type Data = z.input<typeof Data>;
@@ -32,7 +32,8 @@ export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   effect: "read",
   summary: "Read a policy",
-  description: "By id, by its API and name, or by its manager; with the reports of the sidecars that enforce it.",
+  description:
+    "Reads a policy by its id, by its API and name, or by its manager, with a summary of the reports of the gates that enforce it.",
   permissions: required,
   errors: ["policy_not_found"],
   addition: true,

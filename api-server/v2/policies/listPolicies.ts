@@ -21,7 +21,7 @@ export const listPolicies = defineListProcedure({
   effect: "read",
   summary: "List policies",
   description:
-    "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",
+    "Lists policies in the order of their ids, without the policies' contents. The root key must be allowed to read the API of each.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,

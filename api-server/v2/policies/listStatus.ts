@@ -34,7 +34,7 @@ export const listStatus = defineListProcedure({
   effect: "read",
   summary: "Read the state of all policies",
   description:
-    "For clients that watch many policies: what is stored of each and what its sidecars report, without the policy itself. In the order of their ids. The root key must be allowed to read the API of each.",
+    "For clients that poll many policies: lists the stored state of each policy and what its gates report, without the policy itself, in the order of their ids. The root key must be allowed to read the API of each.",
   permissions: required,
   errors: [],
   addition: true,

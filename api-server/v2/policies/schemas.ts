@@ -68,7 +68,7 @@ export const DataPlane = z.strictObject({
     )
     .optional()
     .describe(
-      "The ports to which these sidecars forward requests, at most 10, the most frequent first; omitted when none of them reports one.",
+      "Ports to which the gates forward requests, at most 10, most frequent first; omitted if no gate reports one.",
     ),
   overAdmitted: z
     .strictObject({
@@ -87,7 +87,7 @@ export const DataPlane = z.strictObject({
     })
     .optional()
     .describe(
-      "How far limits were exceeded while the shared counters were away, as these sidecars found out since they started; omitted when none was. Limits with `async: true` are omitted.",
+      "How far limits were exceeded while the shared counters were unavailable, as detected by the gates since their start; omitted if no limit was. Limits with `async: true` are not included.",
     ),
 });
 export type DataPlane = z.output<typeof DataPlane>;

@@ -28,7 +28,7 @@ export const createNamespace = defineProcedure({
   effect: "change",
   summary: "Create a rate-limit namespace",
   description:
-    "A deleted namespace may have had the same name: the new one has its own id, counters and overrides. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
+    "Creates a namespace with its own id, counters and overrides, even if a deleted namespace had the same name. With `Postern-Adopt: true`, an unmanaged namespace with the name is adopted instead.",
   permissions: required,
   errors: ["ratelimit_namespace_already_exists", "managed_exists"],
   addition: true,

@@ -17,7 +17,7 @@ export const deleteNamespace = defineProcedure({
   effect: "change",
   summary: "Delete a rate-limit namespace",
   description:
-    "Deletes its overrides too. Limit calls with its id or name then get 410, until `ratelimit.createNamespace` creates a new one of the name.",
+    "Also deletes the namespace's overrides. Limit calls with its id or name then get 410; with its name, until `ratelimit.createNamespace` creates a new namespace with this name.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "managed_by_manifest"],
   addition: true,

@@ -14,7 +14,7 @@ export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
   effect: "change",
   summary: "Delete an override",
-  description: "Deletes the override with exactly this identifier: to delete a pattern, give the pattern.",
+  description: "Deletes the override with exactly this identifier. To delete a pattern, name the pattern.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_by_manifest"],
   body: Body,

@@ -14,7 +14,7 @@ export const getNamespace = defineProcedure({
   path: "ratelimit.getNamespace",
   effect: "read",
   summary: "Read a rate-limit namespace",
-  description: "By id or name. A deleted one is not found.",
+  description: "Reads a live namespace by its id or name.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   addition: true,

@@ -18,7 +18,7 @@ export const getOverride = defineProcedure({
   effect: "read",
   summary: "Read the override that applies to an identifier",
   description:
-    "Returns the override with exactly this identifier, else the matching pattern with the most literal characters: the same that `ratelimit.limit` applies.",
+    "Returns the override that `ratelimit.limit` applies: the one with exactly this identifier, otherwise the matching pattern with the most literal characters.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   body: Body,

@@ -27,7 +27,7 @@ export const limit = defineProcedure({
   isHot: true,
   summary: "Check and consume a rate limit",
   description:
-    "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
+    "Counts requests of the identifier in the namespace, in a sliding window that is aligned to the clock. A rejected call consumes nothing. The first use creates the namespace.",
   permissions: required,
   errors: ["ratelimit_namespace_gone"],
   body: Body,

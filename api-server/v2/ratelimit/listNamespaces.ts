@@ -21,7 +21,7 @@ export const listNamespaces = defineListProcedure({
   path: "ratelimit.listNamespaces",
   effect: "read",
   summary: "List the rate-limit namespaces",
-  description: "In the order of their ids. Deleted ones are left out.",
+  description: "Lists live namespaces in the order of their ids.",
   permissions: required,
   errors: [],
   addition: true,

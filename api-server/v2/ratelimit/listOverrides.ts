@@ -26,7 +26,7 @@ export const listOverrides = defineListProcedure({
   path: "ratelimit.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace",
-  description: "In the order of their ids. Deleted ones are left out.",
+  description: "Lists live overrides in the order of their ids.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found"],
   body: Body,

@@ -55,7 +55,7 @@ export const multiLimit = defineProcedure({
   isHot: true,
   summary: "Check several rate limits, and consume either all or none",
   description:
-    "The body is an array. When one of the limits refuses, none is consumed, and the limits that pass report what is left without the costs of this call. Namespaces are created when they are first used.",
+    "The body is an array. If one of the limits rejects the call, none is consumed, and the limits that pass report their remaining units without the costs of this call. The first use of a namespace creates it.",
   permissions: required,
   errors: ["ratelimit_namespace_gone"],
   body: Body,

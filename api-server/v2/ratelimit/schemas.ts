@@ -97,7 +97,7 @@ export const NamespaceOut = z.strictObject({
     .string()
     .describe("Name of the namespace.")
     .meta({ examples: ["email.outbound"] }),
-  createdAt: unixMs("When it was created, Unix milliseconds."),
+  createdAt: unixMs("When the namespace was created, Unix milliseconds."),
 });
 export type NamespaceOut = z.output<typeof NamespaceOut>;
 

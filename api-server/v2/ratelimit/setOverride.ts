@@ -40,7 +40,7 @@ export const setOverride = defineProcedure({
   effect: "change",
   summary: "Set an override",
   description:
-    "Replaces limit and duration of calls for one identifier, or for all identifiers that match a pattern. An identifier of a namespace has at most one override: setting it again changes it and keeps its id.",
+    "Sets the limit and duration that apply instead of those in the calls, for one identifier or for all that match a pattern. Setting an existing override changes it and keeps its id.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "managed_by_manifest", "managed_exists"],
   body: Body,

@@ -22,7 +22,7 @@ export const getWorkspace = defineProcedure({
   effect: "read",
   summary: "Read the workspace of the root key",
   description:
-    "The workspace in which every call with this root key acts. A client that holds root keys of several workspaces tells its sidecars by it where they belong.",
+    "Returns the workspace in which every call with this root key acts. A client that holds root keys of several workspaces uses it to tell its sidecars to which workspace they belong.",
   permissions: {},
   errors: [],
   addition: true,
