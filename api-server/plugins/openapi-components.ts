@@ -34,7 +34,7 @@ export const ErrorResponse = z
         type: z
           .string()
           .describe(
-            "`https://postern.dev/errors/<kind>`, or another URL of the installation: its last segment is the kind.",
+            "`https://postern.dev/errors/<kind>`, or another URL that the installation configures. Its last segment is the kind.",
           )
           .meta({ examples: ["https://postern.example/errors/key_not_found"] }),
         errors: z
@@ -58,7 +58,7 @@ export const ErrorResponse = z
           .max(50)
           .optional()
           .describe(
-            "Invalid values, possibly none, with status 400, 408 and 413; the refused field of a manifest with other statuses.",
+            "With status 400, 408 and 413: the invalid values, possibly none. With other statuses: the rejected field of a manifest.",
           ),
       })
       .describe("Details of the error."),
@@ -78,14 +78,14 @@ export const SECURITY_SCHEMES: JsonSchema = {
     in: "cookie",
     name: SESSION_COOKIE,
     description:
-      "The session of a person at the dashboard. It is looked at only without the header `Authorization`. `Postern-Workspace`, the id or the name of a workspace, says in which one the call acts.",
+      "Session of a dashboard user. It is used only if there is no `Authorization` header. The header `Postern-Workspace` contains the id or the name of the workspace in which the call acts.",
   },
   dashboard: {
     type: "apiKey",
     in: "header",
     name: "Postern-Dashboard",
     description:
-      "No secret: its value is `1`. A page of another site cannot send it, so the call comes from the dashboard itself. An `Origin` that is the dashboard's own is needed too, or `Sec-Fetch-Site: same-origin` without one.",
+      "Not a secret: its value is `1`. A page of another site cannot send it, so it shows that the call comes from the dashboard itself. The call also requires the dashboard's own `Origin` or, without an `Origin`, `Sec-Fetch-Site: same-origin`.",
   },
 };
 
@@ -120,13 +120,13 @@ const seconds = (description: string): JsonSchema => ({
 });
 
 export const HEADERS: Readonly<Record<string, JsonSchema>> = {
-  RateLimitLimit: seconds("Requests per minute that the workspace may make. Only while it has a quota."),
-  RateLimitRemaining: seconds("Requests that the workspace has left. Only while it has a quota."),
-  RateLimitReset: seconds("Seconds until the window of the quota ends. Only while the workspace has one."),
-  RetryAfter: seconds("Seconds to wait before the next try."),
+  RateLimitLimit: seconds("Quota of the workspace in requests per minute. Present only if the workspace has a quota."),
+  RateLimitRemaining: seconds("Requests that remain to the workspace. Present only if the workspace has a quota."),
+  RateLimitReset: seconds("Seconds until the window of the quota ends. Present only if the workspace has a quota."),
+  RetryAfter: seconds("Seconds to wait before the next attempt."),
   Propagation: {
     description:
-      "Sent while changes reach the pods later than promised: this change is stored, and will be in force later.",
+      "Present while changes reach the pods later than promised. The change is stored, but takes effect later.",
     schema: { type: "string", const: "delayed" },
   },
 };
@@ -157,7 +157,7 @@ export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     name: "Postern-Manager",
     in: "header",
     description:
-      "The manifest on whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>`. An object with another manager is not changed: 409 `managed_by_manifest`.",
+      "The manifest on whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>`. If the object has another manager, it is not changed: 409 `managed_by_manifest`.",
     schema: {
       type: "string",
       pattern: "^[a-zA-Z0-9._-]{1,253}(/[a-zA-Z0-9._-]{1,253}){3}$",
@@ -165,20 +165,20 @@ export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     },
   },
   Adopt: flag("Postern-Adopt", "`true`: the caller becomes the manager of an unmanaged object."),
-  Release: flag("Postern-Release", "`true`: the object stays, and has no manager any more."),
+  Release: flag("Postern-Release", "`true`: the object remains, but no longer has a manager."),
 };
 
 const SERVICES: Readonly<Record<string, string>> = {
-  admin: "Root keys, workspaces, the audit log and the state of the installation: what the dashboard shows.",
-  analytics: "What was verified and limited, by SQL.",
+  admin: "Root keys, workspaces, the audit log and the state of the installation, as shown in the dashboard.",
+  analytics: "SQL queries over verifications and rate-limit decisions.",
   apis: "Named groups of keys.",
   identities: "The owners of keys, and the limits that their keys share.",
-  keys: "Creating, changing and deleting keys, and deciding whether a key may be used now.",
-  liveness: "Whether the server lives.",
+  keys: "Create, change, delete and verify keys.",
+  liveness: "Whether the server is alive.",
   managed: "Which manifest manages an object.",
-  migrations: "Keys of another system that become keys of an API.",
+  migrations: "Import keys of another system.",
   permissions: "Permissions and roles that keys hold.",
-  policies: "What the sidecars in front of apps enforce.",
+  policies: "Policies that the gates in front of apps enforce.",
   ratelimits: "Limits that do not belong to a key, and exceptions from them.",
   ratelimit: "Limits that do not belong to a key, and exceptions from them.",
   workspaces: "What a root key acts in.",

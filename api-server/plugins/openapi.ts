@@ -93,7 +93,8 @@ function liveness(schemas: DocumentSchemas): JsonSchema {
   return {
     operationId: "liveness",
     summary: "Check that the server is alive",
-    description: "Needs no root key and uses no store. It does not say whether the server is ready for traffic.",
+    description:
+      "Requires no root key, and uses neither Postgres nor Redis. It does not report whether the server is ready for traffic.",
     security: [],
     tags: ["liveness"],
     responses: {

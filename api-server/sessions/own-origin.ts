@@ -29,7 +29,7 @@ export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAd
 
 /** Error message for a sign-in at an address where sign-in is not possible. */
 export const NO_ORIGIN =
-  "Nobody can sign in over plain http, because anyone on the way could take the session. Use https, and set --dashboard-url to the address that browsers use; or open the dashboard at http://127.0.0.1, such as through kubectl port-forward.";
+  "Nobody can sign in over plain http, because anyone on the network path could steal the session. Use https, and set --dashboard-url to the address that browsers use; or open the dashboard at http://127.0.0.1, for example through kubectl port-forward.";
 
 /** Browser headers that a page of another site cannot set. */
 export interface FetchHeaders {

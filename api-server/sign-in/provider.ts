@@ -103,7 +103,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     try {
       return clientOf(await (isFresh && known !== undefined ? known.metadata : discover()));
     } catch (cause) {
-      throw new ProviderUnavailable("the provider does not describe itself", { cause });
+      throw new ProviderUnavailable("the provider's metadata cannot be read", { cause });
     }
   }
 

@@ -62,11 +62,11 @@ async function workspacesOf(db: Queryable, assignments: readonly Assignment[]): 
 
 /** Reasons for failed sign-ins. This is a closed list, so that clients cannot influence the number of rows. */
 export const FAILURES = {
-  link: "the link was used before, has expired, or never was one",
-  state: "it was not begun in this browser, or has ended already",
+  link: "the link was already used, has expired or never existed",
+  state: "the sign-in was not started in this browser, or has already ended",
   denied: "the provider refused",
   provider: "the provider did not answer",
-  token: "what the provider sent was not valid",
+  token: "the provider's response was not valid",
 } as const;
 export type Failure = keyof typeof FAILURES;
 

@@ -411,7 +411,7 @@ describe("the provider", () => {
     onTestFinished(() => fresh.close());
     refusedWith(await get("/dashboard/auth/start", {}, fresh), "provider");
     expect(of.logs.join("\n")).toContain("the provider does not answer");
-    expect(fresh.logs.join("\n")).toContain("the provider does not describe itself");
+    expect(fresh.logs.join("\n")).toContain("the provider's metadata cannot be read");
   });
 
   test.each([

@@ -59,8 +59,8 @@ const retention = (
 const MIB = 1024 * 1024;
 
 export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
-  limit("query-rows", "rows of a query's answer", { column: "rows_max", of: "rowsMax" }),
-  limit("query-seconds", "how long a query may run", { column: "timeout_ms", of: "timeoutMs", unit: 1000 }),
+  limit("query-rows", "rows of a query's result", { column: "rows_max", of: "rowsMax" }),
+  limit("query-seconds", "maximum run time of a query", { column: "timeout_ms", of: "timeoutMs", unit: 1000 }),
   limit("query-memory-mb", "memory of a query, MB", {
     column: "memory_bytes_max",
     of: "memoryBytesMax",
@@ -71,39 +71,39 @@ export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
     of: "answerBytesMax",
     unit: MIB,
   }),
-  limit("queries-per-hour", "queries in an hour, 0 refuses every one", {
+  limit("queries-per-hour", "queries per hour; 0 rejects every query", {
     column: "queries_per_hour",
     of: "queriesPerHour",
   }),
-  limit("query-seconds-per-hour", "how long all queries of an hour may run together", {
+  limit("query-seconds-per-hour", "total run time of all queries per hour", {
     column: "run_ms_per_hour",
     of: "runMsPerHour",
     unit: 1000,
   }),
-  retention("verifications-days", "days that verifications can be asked for", {
+  retention("verifications-days", "days for which verifications can be queried", {
     column: "verifications_days",
     of: "verifications",
   }),
-  retention("ratelimits-days", "days that single decisions of rate limits can be asked for", {
+  retention("ratelimits-days", "days for which individual rate-limit decisions can be queried", {
     column: "ratelimits_days",
     of: "ratelimits",
   }),
-  retention("ratelimits-minute-days", "the same for their counts per minute", {
+  retention("ratelimits-minute-days", "days for which rate-limit counts per minute can be queried", {
     column: "ratelimits_minute_days",
     of: "ratelimits",
     bucket: "minute",
   }),
-  retention("ratelimits-hour-days", "the same for their counts per hour", {
+  retention("ratelimits-hour-days", "days for which rate-limit counts per hour can be queried", {
     column: "ratelimits_hour_days",
     of: "ratelimits",
     bucket: "hour",
   }),
-  retention("ratelimits-day-days", "the same for their counts per day", {
+  retention("ratelimits-day-days", "days for which rate-limit counts per day can be queried", {
     column: "ratelimits_day_days",
     of: "ratelimits",
     bucket: "day",
   }),
-  retention("ratelimits-month-days", "the same for their counts per month", {
+  retention("ratelimits-month-days", "days for which rate-limit counts per month can be queried", {
     column: "ratelimits_month_days",
     of: "ratelimits",
     bucket: "month",

@@ -21,7 +21,7 @@ export async function readPage<Row>(
 ): Promise<Row[]> {
   const requested = search?.trim() ?? "";
   if (requested === "") return read.all(deps.db);
-  return readBriefly(deps, "A longer text is often found faster.", (db) => read.fitting(db, requested));
+  return readBriefly(deps, "Searching for a longer text is often faster.", (db) => read.fitting(db, requested));
 }
 
 /**

@@ -6,21 +6,21 @@ import { MissingPermission, type RequiredPermission } from "../../domain/permiss
 /** The v1 codes that are in use, with their meanings and statuses. */
 export const V1_CODES = {
   BAD_REQUEST:
-    "The request does not fit the procedure, or could not be read. The message names the first place that is wrong.",
+    "The request does not match the procedure's schema, or could not be read. The message names the first invalid field.",
   UNAUTHORIZED:
-    "401: the request carries no root key that is valid. 403: the root key lacks the permission to decrypt, or to create what the call names.",
+    "401: the request has no valid root key. 403: the root key lacks the permission to decrypt, or to create an object that the call names.",
   FORBIDDEN: "The workspace is disabled.",
-  INSUFFICIENT_PERMISSIONS: "The root key lacks a permission. The message names what would have been enough.",
-  NOT_FOUND: "There is no such thing in the workspace, or nothing at this path.",
+  INSUFFICIENT_PERMISSIONS: "The root key lacks a permission. The message names permissions that would suffice.",
+  NOT_FOUND: "The object does not exist in the workspace, or the path does not exist.",
   METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
-  CONFLICT: "A unique value is taken, or a manifest manages the object: then the message names the manifest.",
-  GONE: "Version 1 of the API is disabled. The message names the procedure that takes its place.",
-  PRECONDITION_FAILED: "Something that the request relies on is missing.",
-  DELETE_PROTECTED: "Delete protection is on for this API.",
+  CONFLICT: "A unique value is already in use, or a manifest, which the message names, manages the object.",
+  GONE: "Version 1 of the API is disabled. The message names the procedure that replaces this one.",
+  PRECONDITION_FAILED: "A precondition of the request is not met.",
+  DELETE_PROTECTED: "The API has delete protection.",
   RATE_LIMITED:
-    "The workspace has used up its quota of API requests, or too many of its keys wait to be created. Wait for as long as `Retry-After` says.",
+    "The workspace has used up its quota of API requests, or too many of its keys wait to be created. Retry after the time in `Retry-After`.",
   INTERNAL_SERVER_ERROR:
-    "Something failed that should not, a store cannot be reached, or the server is busy and `Retry-After` says for how long. The logs have the request id.",
+    "An internal error occurred, a database cannot be reached, or the server is busy; in the last case, retry after the time in `Retry-After`. The logs contain the request id.",
 } as const satisfies Record<string, string>;
 
 export type V1Code = keyof typeof V1_CODES;

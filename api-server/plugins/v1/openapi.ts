@@ -33,7 +33,7 @@ const ErrorResponse = z
           .meta({ examples: ["There is no key key_4fGh7Jk2LmN8pQrS in the workspace."] }),
         requestId: z
           .string()
-          .describe("Equals the header `X-Request-Id`.")
+          .describe("Id of the request, equal to the header `X-Request-Id`.")
           .meta({ examples: ["req_1aBc2DeF3gHi4JkL"] }),
       })
       .describe("Details of the error."),
@@ -50,15 +50,15 @@ const HEADERS: Readonly<Record<string, JsonSchema>> = {
     schema: { type: "string", examples: ["@1767225600"] },
   },
   Sunset: {
-    description: "Until when it is served (RFC 8594), when that is decided.",
+    description: "When the procedure will no longer be served (RFC 8594), if this has been decided.",
     schema: { type: "string", examples: ["Thu, 31 Dec 2026 00:00:00 GMT"] },
   },
   Link: {
-    description: "The procedure of v2 that takes its place.",
+    description: "The v2 procedure that replaces this one.",
     schema: { type: "string", examples: ['</v2/keys.createKey>; rel="successor-version"'] },
   },
   RetryAfter: {
-    description: "Seconds to wait before the next try.",
+    description: "Seconds to wait before the next attempt.",
     schema: { type: "integer", minimum: 0, examples: [42] },
   },
 };
@@ -174,8 +174,8 @@ function successes(
 }
 
 const DONE: Readonly<Record<string, string>> = {
-  202: "Accepted: it is done later.",
-  404: "The outcome, with this status.",
+  202: "Accepted; the work is done later.",
+  404: "The outcome of the verification, sent with this status.",
 };
 
 /** Meanings of each code in a response: the general meaning of the code, and those of the error kinds that the procedure names. */

@@ -31,7 +31,7 @@ export const LegacyRatelimit = z
     async: z.boolean().optional().describe("Accepted for compatibility; has no effect."),
     limit: atLeastOne("Units per window.", 100),
     refillRate: atLeastOne("Accepted for compatibility; has no effect.", 100).optional(),
-    refillInterval: atLeastOne("The duration, when that is left out.", 60_000).optional(),
+    refillInterval: atLeastOne("Window length in ms, used if `duration` is omitted.", 60_000).optional(),
     duration: atLeastOne("Length of the window, ms; at least 1000.", 60_000).optional(),
   })
   .describe("Rate limit against which each verification counts.");

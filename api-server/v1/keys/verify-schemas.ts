@@ -99,7 +99,7 @@ const Meta = z
 export const ResponseBody = z.object({
   valid: z.boolean().describe("Whether the key is valid for this request: true only for the code VALID."),
   code: V1Code.describe("Result of the verification, or the first reason for a rejection."),
-  requestId: Text("Id of the request, as in the header and in the event.", "req_1aBc2DeF3gHi4JkL"),
+  requestId: Text("Id of the request, which the response header and the event also contain.", "req_1aBc2DeF3gHi4JkL"),
   keyId: KeyId.optional(),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
   permissions: z
@@ -108,10 +108,13 @@ export const ResponseBody = z.object({
     .describe("Slugs of all permissions that the key holds, directly or through roles."),
   roles: z.array(Text("Name.", "editor")).optional().describe("Names of the key's roles."),
   name: NameOut.optional(),
-  ownerId: Text("The owner: the externalId of the identity, else what was stored with the key.", "user_123").optional(),
+  ownerId: Text(
+    "Owner of the key: the externalId of its identity or, without one, the owner that was stored with the key.",
+    "user_123",
+  ).optional(),
   meta: Meta.optional(),
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
-  environment: Text("As it was given when the key was created.", "production").optional(),
+  environment: Text("Environment that was given when the key was created.", "production").optional(),
   identity: z
     .object({
       id: Text("Id of the identity.", "id_7nPq0Rs3Tu6Vw9Xy"),

@@ -52,7 +52,10 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   call.require(required.createSignInLink);
   requireToGrant(call, grantsOfPerson(role));
   if (allWorkspaces && !isAdminOfAll(caller)) {
-    throw new PublicError("forbidden", "Only an admin of all workspaces can make a sign-in link to all workspaces.");
+    throw new PublicError(
+      "forbidden",
+      "Only people who are admin of all workspaces can create a sign-in link to all workspaces.",
+    );
   }
   const { linkId, token, expiresAt } = await makeSignInLink(administratorOf(call), {
     name,

@@ -20,13 +20,13 @@ const Data = z.strictObject({
         of: z
           .enum(["verifications", "ratelimits"])
           .describe("Procedure that reads the table: getVerifications or getRatelimits."),
-        meaning: named("What a row is.", "One row for each verification of a key."),
+        meaning: named("What a row of the table stands for.", "One row for each verification of a key."),
         columns: z
           .array(
             z.strictObject({
               name: named("Its name in a query.", "outcome"),
-              type: named("Its type, in ClickHouse's words.", "String"),
-              meaning: named("What it holds.", "VALID, or why the key was refused."),
+              type: named("ClickHouse type of the column.", "String"),
+              meaning: named("What the column contains.", "VALID, or why the key was rejected."),
             }),
           )
           .describe("Columns that a query can use."),
@@ -36,12 +36,12 @@ const Data = z.strictObject({
   functions: z
     .array(
       z.strictObject({
-        name: named("Its name; letters of any case are taken.", "sumIf"),
+        name: named("Name of the function; case-insensitive.", "sumIf"),
         kind: z
           .enum(["aggregate", "window", "time", "text", "number", "condition", "array"])
           .describe("Group of the function in the reference."),
-        call: named("How it is called.", "sumIf(x, condition)"),
-        meaning: named("What it returns.", "The sum over the rows that meet the condition."),
+        call: named("Form of a call.", "sumIf(x, condition)"),
+        meaning: named("What the function returns.", "The sum over the rows that meet the condition."),
       }),
     )
     .describe("Functions that a query can call."),

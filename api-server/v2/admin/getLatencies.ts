@@ -23,14 +23,17 @@ const id = (what: string, example: string) =>
     .meta({ examples: [example] });
 
 const Body = z.strictObject({
-  from: instant("Unix ms; what is older than the retention is left out.", 1_767_222_000_000),
-  to: instant("Unix ms, exclusive.", 1_767_225_600_000),
+  from: instant(
+    "Start of the range, Unix ms. Verifications older than the retention are not included.",
+    1_767_222_000_000,
+  ),
+  to: instant("Exclusive end of the range, Unix ms.", 1_767_225_600_000),
   step: z
     .enum(["minute", "hour", "day"])
     .describe("Length of the time steps, in UTC; each step is a row of the result."),
-  keySpaceId: id("Only verifications of the keys of one API.", "ks_2bCd4Ef6Gh8Jk1Mn"),
-  keyId: id("Only those of one key.", "key_4fGh7Jk2LmN8pQrS"),
-  externalId: id("Only those of one owner.", "user_123"),
+  keySpaceId: id("Counts only verifications of keys in this key space, that is, of one API.", "ks_2bCd4Ef6Gh8Jk1Mn"),
+  keyId: id("Counts only verifications of this key.", "key_4fGh7Jk2LmN8pQrS"),
+  externalId: id("Counts only verifications of this owner's keys.", "user_123"),
 });
 type Body = z.output<typeof Body>;
 
@@ -51,9 +54,9 @@ const Data = z
         .int()
         .describe("Number of verifications in the time step.")
         .meta({ examples: [214] }),
-      p50: ms("What half of them took at most", 0.4),
-      p95: ms("What 95 of 100 took at most", 1.2),
-      p99: ms("What 99 of 100 took at most", 3.5),
+      p50: ms("Median duration", 0.4),
+      p95: ms("95th percentile of the duration", 1.2),
+      p99: ms("99th percentile of the duration", 3.5),
     }),
   )
   .describe("Time steps with verifications, oldest first.");

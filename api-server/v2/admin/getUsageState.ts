@@ -46,12 +46,12 @@ const Data = z.strictObject({
     .describe("Retention of usage data."),
   limits: z
     .strictObject({
-      maxRows: limit("Rows of an answer; further ones are cut off.", 10_000),
-      timeoutMs: limit("How long a query may run, ms.", 10_000),
+      maxRows: limit("Rows of a result; further rows are truncated.", 10_000),
+      timeoutMs: limit("Run time of a query, ms.", 10_000),
       maxMemoryBytes: limit("Memory of a query, bytes.", 1_000_000_000),
       maxResponseBytes: limit("Size of a response, bytes.", 4_194_304),
-      queriesPerHour: limit("Queries in an hour.", 1_000),
-      runMsPerHour: limit("How long all queries of an hour may run, ms.", 1_800_000),
+      queriesPerHour: limit("Queries per hour.", 1_000),
+      runMsPerHour: limit("Total run time of all queries per hour, ms.", 1_800_000),
     })
     .describe("Limits of the usage queries of the workspace (api-v2.md section 18.3)."),
 });

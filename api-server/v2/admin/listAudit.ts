@@ -147,7 +147,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
   // Advice after a timeout. If two filters each match many rows but few rows match both, the database may have to read all rows of one
   // filter.
-  const advice = "A shorter time range, or one filter less, is faster.";
+  const advice = "Use a shorter time range or fewer filters.";
   const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, requested));
   const next = rows[limit];
   return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };

@@ -43,7 +43,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedNam
   const { workspaceId } = caller;
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
+  const rows = await readBriefly(deps, "Searching for a longer text is often faster.", (db) =>
     listNamespacesByName(db, requested),
   );
   const items = rows.slice(0, limit).map((row) => ({

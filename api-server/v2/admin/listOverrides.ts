@@ -50,7 +50,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedOve
   call.require(required.readOverride, namespace.id);
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, namespaceId: namespace.id, cursor, search: search.trim(), rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
+  const rows = await readBriefly(deps, "Searching for a longer text is often faster.", (db) =>
     listOverridesByIdentifier(db, requested),
   );
   return { items: rows.slice(0, limit).map(toListedOverride), cursor: rows[limit]?.identifier };

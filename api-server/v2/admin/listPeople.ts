@@ -43,7 +43,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PersonOut
   const scope = await peopleScopeOf(call);
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { ...scope.open, search: search.trim(), from: readCursor(cursor), rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => pagePeople(db, page));
+  const rows = await readBriefly(deps, "Searching for a longer text is often faster.", (db) => pagePeople(db, page));
   const next = rows[limit];
   return {
     items: rows.slice(0, limit).map((row) => toPersonOut(row, scope, deps)),

@@ -34,7 +34,7 @@ const ListedPermission = PermissionOut.extend({
     .int()
     .describe("Number of roles that grant the permission.")
     .meta({ examples: [3] }),
-  keyCount: usesOut("How many live keys hold it directly"),
+  keyCount: usesOut("Number of live keys that hold the permission directly"),
   granted: z
     .array(z.int().meta({ examples: [0] }))
     .describe("Roles that grant the permission, as indexes into `roleIds`."),
@@ -66,7 +66,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedPer
   const { workspaceId } = caller;
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, requested));
+  const rows = await readBriefly(deps, "Searching for a longer text is often faster.", (db) =>
+    listMatrixRows(db, requested),
+  );
   return { items: rows.slice(0, limit).map(toListedPermission), cursor: rows[limit]?.slug };
 }
 

@@ -38,7 +38,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyOve
   const { workspaceId } = caller;
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { workspaceId, search: search.trim(), cursor, rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "Another text may be found faster.", (db) => listPolicyOverviews(db, page));
+  const rows = await readBriefly(deps, "Searching for another text may be faster.", (db) =>
+    listPolicyOverviews(db, page),
+  );
   const shown = rows.slice(0, limit);
   const reports = await findReports(deps, workspaceId, shown);
   const counted = new Set<string>();

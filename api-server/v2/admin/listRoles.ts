@@ -47,7 +47,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedRol
   const { workspaceId } = caller;
   // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
-  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listUsedRoles(db, requested));
+  const rows = await readBriefly(deps, "Searching for a longer text is often faster.", (db) =>
+    listUsedRoles(db, requested),
+  );
   return { items: rows.slice(0, limit).map(toListedRole), cursor: rows[limit]?.name };
 }
 

@@ -152,7 +152,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const apiIds = await apisToSearch(call);
-  const rows = await readBriefly(deps, "One API alone, or a longer text, is often searched faster.", async (db) => {
+  const rows = await readBriefly(deps, "Searching a single API, or for a longer text, is often faster.", async (db) => {
     const filter = await filterOf(db, body, { workspaceId, apiIds, nowMs: deps.nowMs() });
     if (filter === undefined) return [];
     // Reads one extra row. If it exists, there is a next page.

@@ -22,7 +22,7 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
         about: z
           .string()
           .describe("Description of the limit.")
-          .meta({ examples: ["queries in an hour, 0 refuses every one"] }),
+          .meta({ examples: ["queries per hour; 0 rejects every query"] }),
         value: z
           .number()
           .describe("Active value.")

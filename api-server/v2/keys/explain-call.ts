@@ -283,13 +283,14 @@ function notFound(
   hidden: KeyRecord | undefined,
 ): string {
   if (hidden !== undefined && call.gate !== undefined && maySee(call, hidden.apiId)) {
-    return "The key exists, but is of another API than the policy's, so its gate does not know it.";
+    return "The key exists, but belongs to a different API than the policy, so the policy's gate cannot find it.";
   }
-  if (call.mayVerify !== "all") return "The key does not exist, or the root key may not verify the keys of its API.";
+  if (call.mayVerify !== "all")
+    return "The key does not exist, or the root key is not allowed to verify keys of its API.";
   if (postgres.state === "gone" && gates.state === "found") {
-    return "Postgres has no such key. Gates still know it, and learn within 30 s that it is gone.";
+    return "Postgres no longer has this key. Gates still have it cached, and drop it within 30 s.";
   }
-  return "No key of this workspace has this hash. It was deleted, or was never one of ours.";
+  return "No key of this workspace has this hash. Either the key was deleted, or it never existed in this workspace.";
 }
 
 const refillOf = ({ remaining, refill_amount: refillAmount, refill_day: refillDay }: KeyRow) =>
