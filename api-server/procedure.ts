@@ -56,7 +56,7 @@ interface Documented<Permissions extends RequiredPermissions = RequiredPermissio
    * changes no object; counting and spending do not count as changes.
    */
   readonly effect: "read" | "change";
-  /** Title in the reference: one imperative line. */
+  /** Title in the API reference: one line, in the imperative. */
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;

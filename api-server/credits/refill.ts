@@ -16,7 +16,7 @@ import type { CreditKey, CreditService } from "./service.ts";
  * Refills the credits of each key at most once per UTC day (api-v2.md section 10.2). The day is also recorded for keys that are not due, so
  * that a second run on the same day skips them.
  *
- * Keys are refilled in batches, one transaction each, so that a million keys take minutes. A failure affects only one key: a failed batch
+ * Keys are refilled in batches, one transaction each, so a million keys take only minutes. A failure affects only one key: a failed batch
  * is repeated key by key.
  */
 

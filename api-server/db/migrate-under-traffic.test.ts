@@ -78,7 +78,7 @@ test("later migrations can change non-empty tables of the initial schema", async
   expect((await db.query("select kind, id from outbox")).rows).toEqual([{ kind: "keyId", id: "key_a" }]);
 });
 
-test("blocked migration retries with short waits so that traffic continues", async () => {
+test("blocked migration retries with short waits, so traffic continues", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({ "9001-a-column.sql": "alter table keys add column probe text" });
   const long = await connect();

@@ -11,7 +11,7 @@ export interface DashboardFiles {
 
 export interface DashboardFile {
   readonly type: string;
-  /** Whether the file name contains a hash of the content, so that the file never changes. */
+  /** Whether the file name contains a hash of the content, so the file never changes. */
   readonly isHashed: boolean;
   /** Available encodings, the smallest first; `identity` is always among them. */
   readonly encodings: readonly Encoding[];

@@ -179,8 +179,8 @@ const SERVICES: Readonly<Record<string, string>> = {
   migrations: "Import keys of another system.",
   permissions: "Permissions and roles that keys hold.",
   policies: "Policies that the gates in front of apps enforce.",
-  ratelimits: "Limits that do not belong to a key, and exceptions from them.",
-  ratelimit: "Limits that do not belong to a key, and exceptions from them.",
+  ratelimits: "Rate limits that do not belong to a key, and overrides of them.",
+  ratelimit: "Rate limits that do not belong to a key, and overrides of them.",
   workspaces: "What a root key acts in.",
 };
 

@@ -122,7 +122,7 @@ function groupByStatus(kinds: readonly ErrorKind[]): KindsByStatus {
 
 const failuresOf = (procedure: AnyProcedure): KindsByStatus => groupByStatus([...COMMON_ERRORS, ...procedure.errors]);
 
-/** Returns the failures that most procedures share, so that the document contains each only once. */
+/** Returns the error responses that most procedures share, as components, so the document contains each only once. */
 function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   const common = groupByStatus(COMMON_ERRORS);
   const isUsed = ([status, kinds]: [number, readonly ErrorKind[]]) =>

@@ -127,7 +127,7 @@ describe("an invalid request", () => {
     expect(await send()).toBe("");
   });
 
-  test("idle connection gets no further response after that to its request", async () => {
+  test("idle connection gets nothing further after the response to its request", async () => {
     const { socket, received } = open();
     socket.write(good());
     await waitFor("the answer", () => received().includes("req_"));

@@ -84,7 +84,7 @@ test("v1 allows browser calls from any origin", async () => {
   expect((await t.app.inject({ method: "OPTIONS", url: "/v2/apis.createApi" })).statusCode).toBe(405);
 });
 
-test("v1 path with a parameter still reports a wrong method", async () => {
+test("wrong method on a v1 path with a parameter is still reported", async () => {
   const wrong = await t.app.inject({ method: "POST", url: "/errors/not_found" });
   expect([wrong.statusCode, wrong.headers.allow]).toEqual([405, "GET, HEAD"]);
 });
@@ -149,7 +149,7 @@ describe("which root keys call v1", () => {
   const untilUses = (workspaceId: string, count: number) =>
     waitFor(`${count} rows`, async () => (await uses(workspaceId)).length === count);
 
-  test("v1 use is audited once per root key and UTC date", async () => {
+  test("use of v1 is recorded in the audit log once per root key and UTC date", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const second = await t.rootKey([], { workspaceId: id });
     const call = (key: string) => t.call("v1/apis.getApi", { apiId: "api_none" }, { rootKey: key });
@@ -167,7 +167,7 @@ describe("which root keys call v1", () => {
     expect(rows).toHaveLength(3);
   });
 
-  test("v1 use audit excludes v2 calls and calls without a valid root key", async () => {
+  test("audit log entries about the use of v1 exclude v2 calls and calls without a valid root key", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.call("apis.createApi", { name: "orders" }, { rootKey });
     await t.call("v1/liveness", {}, { rootKey });
@@ -179,7 +179,7 @@ describe("which root keys call v1", () => {
     expect(await uses(id)).toEqual([]);
   });
 
-  test("v1 use is audited once across two api-servers", async () => {
+  test("use of v1 is recorded in the audit log only once across two api-servers", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const second = await buildApp(t.deps, { oldApi: createV1(t.deps, { isServed: true }) });
     const call = { url: "/v1/apis.getApi?apiId=api_none", headers: { authorization: `Bearer ${rootKey}` } };

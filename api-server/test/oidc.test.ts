@@ -496,7 +496,7 @@ describe("the provider", () => {
     expect((await call(reply, "workspaces.getWorkspace", {}, of)).status).toBe(200);
   });
 
-  test("OIDC provider rejects a wrong client secret without logging it", async () => {
+  test("wrong client secret is rejected by the OIDC provider and not logged", async () => {
     const of = await buildWith({ ...idp, clientSecret: "wrong-secret-of-the-client" });
     onTestFinished(() => of.close());
     refusedWith(await signIn(undefined, of), "token");

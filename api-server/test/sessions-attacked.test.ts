@@ -106,7 +106,7 @@ describe("a link", () => {
     expect(kindOf(await person.call(whoami))).toEqual([403, "forbidden"]);
   });
 
-  test("sign-in link of a deleted workspace never opens a new workspace of the same name", async () => {
+  test("sign-in link of a deleted workspace never gives access to a new workspace with the same name", async () => {
     const { id } = await t.makeWorkspace();
     await t.deps.db.query("update workspaces set name = 'taken-over' where id = $1", [id]);
     const link = await makeLink(t, { workspaceId: id });

@@ -21,7 +21,7 @@ interface Documented {
   readonly successor: string;
   /** Effect, with the same meaning as in `Procedure` of procedure.ts. */
   readonly effect: "read" | "change";
-  /** Title in the reference: one imperative line. */
+  /** Title in the API reference: one line, in the imperative. */
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;

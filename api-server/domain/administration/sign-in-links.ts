@@ -96,8 +96,8 @@ export async function revokeSignInLink(
 }
 
 /**
- * Returns the URL that a person opens. The token is in the fragment, which browsers do not send to servers, so that neither proxy logs nor
- * the Referer header contain the token.
+ * Returns the URL that a person opens. The token is in the fragment, which browsers do not send to servers, so neither proxy logs nor the
+ * Referer header contain the token.
  */
 export const signInAddress = (dashboardUrl: string, token: string): string =>
   `${dashboardUrl.replace(/\/+$/, "")}/dashboard/sign-in#token=${token}`;

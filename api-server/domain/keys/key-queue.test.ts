@@ -72,7 +72,7 @@ const givenUp = (reason: string) => queue.metric(`postern_key_queue_given_up_tot
 const migrationErrors = () => t.logs.filter((line) => line.includes("migration error")).map((line) => JSON.parse(line));
 
 describe("a key that cannot be created yet", () => {
-  test("queued key is created when its references exist, without delaying others", async () => {
+  test("queued key is created once its references exist, and does not delay other keys until then", async () => {
     const [bad, good] = [newSecret(), newSecret()];
     await accepted([{ plaintext: bad, roles: ["Späte"], permissions: ["late.slug"] }, { plaintext: good }]);
     await queue.work();
@@ -173,7 +173,7 @@ describe("a key that cannot be created yet", () => {
     expect([await keysOf(mine), await keysOf(other)]).toEqual([[], []]);
   });
 
-  test("queued key with an unreadable row is dropped without delaying others", async () => {
+  test("queued key with an unreadable row is dropped without delaying other keys", async () => {
     const good = newSecret();
     await accepted([{ plaintext: newSecret() }, { plaintext: good }]);
     await query(`update queued_keys set definition = '{"roles": 7}', requested_by = '[]' where position = 0`);
@@ -202,7 +202,7 @@ test("queued key written by another version is created: unknown members are igno
 });
 
 describe("several api-servers", () => {
-  test("several api-servers share the key queue and create each key once", async () => {
+  test("several api-servers share the key queue and create each key only once", async () => {
     const queues = [queue, openKeyQueue(t.deps), openKeyQueue(t.deps)];
     const secrets: string[] = [];
     let created: number[] = [];

@@ -147,7 +147,7 @@ async function insertEverything<Required extends RequiredPermission>(
             granted: credits.remaining,
             refillAmount: credits.refillAmount,
             refillDay: credits.refillDay,
-            // A refill that is set today starts with the next due date, even if it is due today.
+            // The first refill is on the next due date after today, even if today is a due date.
             lastRefillOn: utcDate(createdAt),
             lastRefillAt: credits.refillAmount === null ? null : createdAt,
           },

@@ -59,7 +59,7 @@ const Query = z.object({
     .max(LIST_MAX)
     .optional()
     .describe(
-      `Some of ${GROUPS.map((group) => `\`${group}\``).join(", ")}. Repeat the parameter, or separate values with commas. Of several units of time, the coarsest applies.`,
+      `Groups by one or more of ${GROUPS.map((group) => `\`${group}\``).join(", ")}. Repeat the parameter, or separate values with commas. Of several units of time, the coarsest applies.`,
     )
     .meta({ examples: [["day"]] }),
   limit: z

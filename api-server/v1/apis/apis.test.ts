@@ -59,7 +59,7 @@ describe("apis.listKeys", () => {
   const list = (query: object) => t.data("v1/apis.listKeys", query);
   const idsOf = ({ keys }: { keys: { id: string }[] }): string[] => keys.map(({ id }) => id);
 
-  test("v1 apis.listKeys returns all live keys by id across pages", async () => {
+  test("v1 apis.listKeys pages return all live keys, ordered by id", async () => {
     const api = { workspaceId: t.workspace.id, apiId: await makeApi() };
     await insertKeys(t.deps.db, api, { to: 7 });
     await t.data("keys.deleteKey", { keyId: keyRow(api, 3).id });

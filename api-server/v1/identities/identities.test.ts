@@ -85,7 +85,7 @@ describe("identities.getIdentity", () => {
 });
 
 describe("identities.listIdentities", () => {
-  test("v1 identities.listIdentities returns all identities by id across pages, with their total", async () => {
+  test("v1 identities.listIdentities pages return all identities, ordered by id, and the total number", async () => {
     const { rootKey } = await t.makeWorkspace();
     const made: string[] = [];
     for (let at = 0; at < 7; at++) {

@@ -40,7 +40,7 @@ const names = (reply: { body: { name: string }[] }): string[] => reply.body.map(
 describe.each(SORTS)("$noun", (sort) => {
   const { noun, one, One } = sort;
 
-  test("v1 add procedures link items by id or case-insensitive name, and return all links", async () => {
+  test("v1 add procedures accept ids and case-insensitive names, and return all links of the key", async () => {
     const [first, second, third] = [await create(sort), await create(sort), await create(sort)];
     const { keyId } = await newKey({ [noun]: [first.name] });
     const items = [
@@ -161,7 +161,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("20 concurrent v1 key link calls create each new item once", async () => {
+  test("20 concurrent v1 key link calls create each new item only once", async () => {
     const { keyId } = await newKey();
     const items = [newName(), newName(), newName()].map((name) => ({ name, create: true }));
     const replies = await Promise.all(

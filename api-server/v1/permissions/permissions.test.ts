@@ -82,7 +82,7 @@ describe.each([
     expect((await t.data(`v1/permissions.get${noun}`, { [idField]: id })).id).toBe(id);
   });
 
-  test("v1 permission and role lists return all entries by id, or an error if there are too many", async () => {
+  test("v1 permission and role lists return all entries, ordered by id, or an error if there are too many", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const table = noun === "Role" ? "roles" : "permissions";
     const columns = noun === "Role" ? "name" : "name, slug";

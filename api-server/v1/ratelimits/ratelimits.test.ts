@@ -136,7 +136,7 @@ describe("overrides", () => {
     expect(await t.data("v1/ratelimits.listOverrides", { namespaceId })).toEqual({ overrides: [], total: 0 });
   });
 
-  test("v1 listOverrides returns each override once across pages, and no cursor on the last page", async () => {
+  test("v1 listOverrides pages return each override exactly once, and the last page has no cursor", async () => {
     await t.data("v1/ratelimits.limit", call("pages"));
     const made: string[] = [];
     for (let at = 0; at < 5; at++) {
@@ -151,7 +151,7 @@ describe("overrides", () => {
     expect(ids).toEqual(made.toSorted());
   });
 
-  test("v1 override namespace is given by id or name, and the id takes precedence", async () => {
+  test("v1 override calls accept the namespace's id or name, and the id takes precedence", async () => {
     await t.data("v1/ratelimits.limit", call("selected"));
     const namespaceId = await namespaceIdOf("selected");
     // A namespace whose name is the id of another.

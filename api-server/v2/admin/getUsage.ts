@@ -33,7 +33,7 @@ const Body = z.strictObject({
     .enum(["hour", "day", "key", "identity"])
     .optional()
     .describe(
-      "What the rows of the result stand for. Hours and days are in UTC. Default: one row for the complete range.",
+      "What each row of the result stands for. Hours and days are in UTC. Default: one row for the complete range.",
     ),
   apiId: ShortApiId.optional().describe(
     "Counts only keys of this API. Default: keys of all APIs that the caller is allowed to read.",

@@ -163,7 +163,7 @@ test("admin policy details cap impossibly high counts that pods report", async (
   expect(counted.counts[0].count).toBe(Number.MAX_SAFE_INTEGER);
 });
 
-test("admin policy list and search return each policy of the workspace once across pages", async () => {
+test("pages of the admin policy list and search return each policy of the workspace exactly once", async () => {
   const own = await t.makeWorkspace();
   const theirs = resourcesOf(await t.makeWorkspace());
   await theirs.policy();

@@ -60,7 +60,7 @@ describe("createRootKey", () => {
     expect((await api.data("workspaces.getWorkspace", {}, { rootKey })).id).toBe(other.id);
   });
 
-  test("createRootKey stores each permission once and normalizes apis to api", async () => {
+  test("createRootKey stores each permission only once, and normalizes the type `apis` to `api`", async () => {
     const permissions = ["apis.api_1.read_api", "api.api_1.read_api", "api.*.read_key"];
     const { rootKeyId } = (await create({ permissions })).body.data;
     const [listed] = await api.data("admin.listRootKeys", { search: rootKeyId });
@@ -116,7 +116,7 @@ describe("createRootKey", () => {
 });
 
 describe("listRootKeys", () => {
-  test("listRootKeys returns all root keys of the workspace by id across pages", async () => {
+  test("listRootKeys pages return all root keys of the workspace, ordered by id", async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     await Promise.all(Array.from({ length: 6 }, () => create({}, rootKey)));
     const seen: string[] = [];

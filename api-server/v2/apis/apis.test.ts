@@ -225,7 +225,7 @@ describe("apis.deleteApi", () => {
 });
 
 describe("apis.listKeys", () => {
-  test("apis.listKeys returns pages by id without duplicates or gaps during concurrent changes", async () => {
+  test("apis.listKeys pages are ordered by id, without duplicates or gaps even during concurrent changes", async () => {
     const apiId = await createApi();
     const made: string[] = [];
     for (let i = 0; i < 7; i++) made.push((await t.data("keys.createKey", { apiId })).keyId);

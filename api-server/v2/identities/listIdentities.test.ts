@@ -37,7 +37,7 @@ describe("pages", () => {
     expect(seen).toEqual(rows.map(({ id }) => id));
   });
 
-  test("listIdentities returns no duplicates or gaps during concurrent changes", async () => {
+  test("listIdentities pages have no duplicates or gaps even during concurrent changes", async () => {
     const options = await t.makeWorkspace();
     for (let i = 0; i < 6; i++) await create(`user_${i}`, options);
     const first = await t.call("identities.listIdentities", { limit: 3 }, options);

@@ -217,7 +217,7 @@ describe("rotation of the encryption keys", () => {
     expect((await reveal(keyId)).plaintext).toBe(key);
   });
 
-  test("concurrent re-encryption runs process each recoverable key once", async () => {
+  test("concurrent re-encryption runs process each recoverable key only once", async () => {
     configure(first);
     const keys = await Promise.all([create(), create(), create()]);
     configure(second, first);

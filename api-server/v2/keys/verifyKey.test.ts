@@ -94,7 +94,7 @@ describe("NOT_FOUND", () => {
     expect(await verify(t.workspace.rootKey)).toEqual(nothing);
   });
 
-  test("verifyKey returns NOT_FOUND for keys of other workspaces and of unpermitted APIs", async () => {
+  test("verifyKey returns NOT_FOUND for keys of other workspaces and of APIs without permission", async () => {
     const { key } = await create();
     const other = await t.makeWorkspace();
     expect(await verify(key, {}, other.rootKey)).toEqual(nothing);

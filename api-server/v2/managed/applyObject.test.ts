@@ -156,7 +156,7 @@ describe("a Role", () => {
 });
 
 describe("a RatelimitNamespace and its overrides", () => {
-  test("namespace is created once, keeps its name, and override follows it", async () => {
+  test("rate-limit namespace is created only once and keeps its name, and an override can refer to it", async () => {
     const manager = aManager("RatelimitNamespace");
     const [cluster = ""] = manager.split("/");
     const name = `limits-${count}`;

@@ -84,7 +84,7 @@ test("namespace digest changes with its name", async () => {
   expect(await digestOf("namespace", manager)).not.toBe(before);
 });
 
-test("listDigests returns each managed object of the cluster once across pages", async () => {
+test("listDigests pages return each managed object of the cluster exactly once", async () => {
   const managers = Array.from({ length: 7 }, (_, i) => `paged/Role/shop/r${i}`);
   for (const manager of managers) {
     await api.data("permissions.createRole", { name: `paged-${manager.at(-1)}`, permissions: [] }, as(manager));

@@ -121,7 +121,7 @@ describe("deleteOverride", () => {
 });
 
 describe("listOverrides", () => {
-  test("listOverrides returns pages by id, ten overrides by default, without duplicates or gaps", async () => {
+  test("listOverrides pages are ordered by id, have ten overrides by default, and have no duplicates or gaps", async () => {
     await api.data("ratelimit.createNamespace", { name: "pages" });
     const ids: string[] = [];
     for (let i = 0; i < 25; i++) {
