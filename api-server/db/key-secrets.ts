@@ -50,7 +50,9 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Returns key secrets of all workspaces that were not encrypted with the given encryption key, sorted by key id, starting after `after`. */
+/**
+ * Returns key secrets of all workspaces that were not encrypted with the given encryption key, sorted by key id, starting after `after`.
+ */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },

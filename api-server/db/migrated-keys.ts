@@ -39,7 +39,9 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Stores a key under its own hash, unless that has already been done. Throws a violation of `keys_hash_key` if another key has the hash. */
+/**
+ * Stores a key under its own hash, unless that has already been done. Throws a violation of `keys_hash_key` if another key has the hash.
+ */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

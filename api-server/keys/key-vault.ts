@@ -45,7 +45,9 @@ export interface KeyVault {
   open(owner: KeyOwner, sealed: SealedString): Opened;
 }
 
-/** Creates a vault. The first encryption key encrypts, and all of them decrypt. To replace an encryption key, put its successor before it. */
+/**
+ * Creates a vault. The first encryption key encrypts, and all of them decrypt. To replace an encryption key, put its successor before it.
+ */
 export function createKeyVault(
   [sealing, ...older]: readonly [EncryptionKey, ...EncryptionKey[]],
   { randomBytes }: { randomBytes: (size: number) => Uint8Array },

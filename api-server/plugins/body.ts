@@ -2,7 +2,9 @@ import { isUtf8 } from "node:buffer";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { nameStep } from "./validation.ts";
 
-/** Maximum nesting depth. Deeper bodies are rejected, because components that process them later (a serializer, the database) are recursive. */
+/**
+ * Maximum nesting depth. Deeper bodies are rejected, because components that process them later (a serializer, the database) are recursive.
+ */
 const DEPTH_MAX = 500;
 
 /**

@@ -15,7 +15,9 @@ import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/conn
  */
 export const CONNECTIONS_MAX = 1_000;
 
-/** Maximum share of the connections that one address can have while no other address has any. All clients behind one SNAT address share it. */
+/**
+ * Maximum share of the connections that one address can have while no other address has any. All clients behind one SNAT address share it.
+ */
 const ADDRESS_SHARE = 0.5;
 
 export type LimitAction = "evicted" | "rejected";

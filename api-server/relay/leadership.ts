@@ -60,7 +60,9 @@ export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void):
   return { lost: lost.signal, close };
 }
 
-/** Opens a connection for the leader's work. If the process hangs, Postgres soon closes the connection; otherwise the caller must close it. */
+/**
+ * Opens a connection for the leader's work. If the process hangs, Postgres soon closes the connection; otherwise the caller must close it.
+ */
 export async function connectWorker(databaseUrl: DatabaseUrl): Promise<Client> {
   const db = newClient(databaseUrl, "postern-relay");
   // Without an `error` listener, a lost connection would end the process. The loss is noticed anyway, because the next query fails.

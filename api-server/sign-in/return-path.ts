@@ -1,7 +1,9 @@
 export const DASHBOARD_PATH = "/dashboard/";
 
 const LENGTH_MAX = 2_000;
-/** Matches only the characters that a URL can contain. Excludes spaces, control characters, and backslashes, which browsers read as slashes. */
+/**
+ * Matches only the characters that a URL can contain. Excludes spaces, control characters, and backslashes, which browsers read as slashes.
+ */
 const CHARACTERS = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/?%[\]]*$/;
 
 /**

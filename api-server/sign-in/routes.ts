@@ -65,7 +65,9 @@ export function registerSignIn(
     }),
   );
 
-  /** Responds without an error even if there is no session, because a page calls this endpoint to find out whether the person is signed in. */
+  /**
+   * Responds without an error even if there is no session, because a page calls this endpoint to find out whether the person is signed in.
+   */
   app.get("/dashboard/session", (request, reply) =>
     respond(parts, request, reply, async () => {
       demandOwn(request.headers, rules);

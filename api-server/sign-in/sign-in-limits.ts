@@ -19,7 +19,9 @@ export interface SignInLimitsOptions {
   readonly nowMs: () => number;
 }
 
-/** Default limits per minute and address: ten failed attempts or sixty successful ones. So many, because an office may share one address. */
+/**
+ * Default limits per minute and address: ten failed attempts or sixty successful ones. So many, because an office may share one address.
+ */
 export const DEFAULT_SIGN_IN_LIMITS: SignInLimitsOptions = {
   windowMs: 60_000,
   address: 60,

@@ -22,7 +22,9 @@ export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   return found.id;
 }
 
-/** Registers a configured root key (POSTERN_ROOT_KEY) with every grant of this version. Throws if it is so short that it could be guessed. */
+/**
+ * Registers a configured root key (POSTERN_ROOT_KEY) with every grant of this version. Throws if it is so short that it could be guessed.
+ */
 export async function registerRootKey(db: Pool, options: { workspaceId: string; rootKey: string }): Promise<void> {
   const { workspaceId, rootKey } = options;
   if (rootKey.length < ROOT_KEY_LENGTH_MIN) {

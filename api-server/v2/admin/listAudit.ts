@@ -153,7 +153,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };
 }
 
-/** Returns the cursor of a row. It contains the row's time, by which the list is sorted, so the list continues even if the row is removed. */
+/**
+ * Returns the cursor of a row. It contains the row's time, by which the list is sorted, so the list continues even if the row is removed.
+ */
 const cursorOf = ({ time, id }: AuditRow): string => `${time}_${id}`;
 
 /** Parses a cursor. Any string is accepted; a malformed one starts at the newest row. */

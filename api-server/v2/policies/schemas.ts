@@ -175,7 +175,9 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
   };
 }
 
-/** Maximum number of upstream ports in a response. Limited because a compromised pod can report many ports, each under a different pod name. */
+/**
+ * Maximum number of upstream ports in a response. Limited because a compromised pod can report many ports, each under a different pod name.
+ */
 const UPSTREAM_PORTS_MAX = 10;
 
 function upstreamPortsOf(reports: readonly PodReportSummary[]): NonNullable<DataPlane["upstreamPorts"]> {

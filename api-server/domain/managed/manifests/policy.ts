@@ -139,7 +139,9 @@ function requireNamespaces(desired: Application<ApiKeyPolicySpec>, namespaces: P
   }
 }
 
-/** Compiles the policy. The name of a namespace that does not exist serves as its id here, because missing namespaces are reported later. */
+/**
+ * Compiles the policy. The name of a namespace that does not exist serves as its id here, because missing namespaces are reported later.
+ */
 function compiled(spec: ApiKeyPolicySpec, apiId: string, namespaces: PolicyState["namespaces"]): CompiledPolicy {
   const namespaceIds = new Map(namespacesOf(spec).map((name) => [name, namespaces.get(name)?.id ?? name]));
   const policy = compilePolicy(spec, { apiId, namespaceIds });
