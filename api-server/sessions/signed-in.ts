@@ -47,8 +47,8 @@ type Parts = Pick<Deps, "db" | "nowMs">;
 
 /**
  * Returns the session with this token. Throws PublicError 401 `session_ended` if there is no live session.
- * @param isAttended whether the person was active recently. Only then is the session marked as seen, because polling by an open page must not
- *   keep a session alive.
+ * @param isAttended whether the person was active recently. Only then is the session marked as seen, because polling by an open page must
+ *   not keep a session alive.
  */
 export async function findSignedIn(
   { db, nowMs }: Parts,
