@@ -559,7 +559,7 @@ export interface paths {
       };
     };
   };
-  /** Get a person with the open sessions. */
+  /** Get a person with their open sessions. */
   "/v2/admin.getPerson": {
     post: {
       requestBody: { content: { "application/json": {
@@ -746,7 +746,7 @@ export interface paths {
       };
     };
   };
-  /** Read how current usage data is, and the limits of queries. */
+  /** Read how up to date usage data is, and the limits of usage queries. */
   "/v2/admin.getUsageState": {
     post: {
       requestBody: { content: { "application/json": Record<string, never> } };
@@ -1983,7 +1983,7 @@ export interface paths {
       };
     };
   };
-  /** Store what a manifest says. */
+  /** Apply a manifest to its stored objects. */
   "/v2/managed.applyObject": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2057,7 +2057,7 @@ export interface paths {
       };
     };
   };
-  /** Delete what a manifest manages. */
+  /** Delete the objects that a manifest manages. */
   "/v2/managed.deleteObject": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2230,7 +2230,7 @@ export interface paths {
       };
     };
   };
-  /** List the permissions. */
+  /** List all permissions. */
   "/v2/permissions.listPermissions": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2536,7 +2536,7 @@ export interface paths {
       };
     };
   };
-  /** Check and consume several rate limits, all or none. */
+  /** Check several rate limits, and consume either all or none. */
   "/v2/ratelimit.multiLimit": {
     post: {
       requestBody: { content: { "application/json": Array<{
