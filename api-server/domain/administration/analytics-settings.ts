@@ -80,30 +80,30 @@ export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
     of: "runMsPerHour",
     unit: 1000,
   }),
-  retention("verifications-days", "days for which verifications can be queried", {
+  retention("verifications-days", "queryable days of verifications", {
     column: "verifications_days",
     of: "verifications",
   }),
-  retention("ratelimits-days", "days for which individual rate-limit decisions can be queried", {
+  retention("ratelimits-days", "queryable days of individual rate-limit decisions", {
     column: "ratelimits_days",
     of: "ratelimits",
   }),
-  retention("ratelimits-minute-days", "days for which rate-limit counts per minute can be queried", {
+  retention("ratelimits-minute-days", "queryable days of rate-limit counts per minute", {
     column: "ratelimits_minute_days",
     of: "ratelimits",
     bucket: "minute",
   }),
-  retention("ratelimits-hour-days", "days for which rate-limit counts per hour can be queried", {
+  retention("ratelimits-hour-days", "queryable days of rate-limit counts per hour", {
     column: "ratelimits_hour_days",
     of: "ratelimits",
     bucket: "hour",
   }),
-  retention("ratelimits-day-days", "days for which rate-limit counts per day can be queried", {
+  retention("ratelimits-day-days", "queryable days of rate-limit counts per day", {
     column: "ratelimits_day_days",
     of: "ratelimits",
     bucket: "day",
   }),
-  retention("ratelimits-month-days", "days for which rate-limit counts per month can be queried", {
+  retention("ratelimits-month-days", "queryable days of rate-limit counts per month", {
     column: "ratelimits_month_days",
     of: "ratelimits",
     bucket: "month",

@@ -3,7 +3,7 @@ import { type Bound, boundText, fieldLabel, readBounds, wordsOf } from "./bound.
 
 const aBound = (more: Partial<Bound> = {}): Bound => ({
   name: "queriesPerHour",
-  about: "queries in an hour, 0 refuses every one",
+  about: "queries per hour; 0 rejects every query",
   value: 500,
   byDefault: 1000,
   min: 0,
