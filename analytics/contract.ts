@@ -149,7 +149,7 @@ export interface AnalyticsStore extends Closeable {
    * Probes the store and returns the most severe problem of the probe and of recent operations. Never throws, and takes up to 2 s. The
    * Postgres store has no such method, because the database has its own health check.
    */
-  trouble?(): Promise<StoreProblem | undefined>;
+  findProblem?(): Promise<StoreProblem | undefined>;
 }
 
 export interface QueryRun {

@@ -133,7 +133,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
       metrics,
     });
     open.push(...ingestion.loops);
-    if (store.trouble !== undefined) {
+    if (store.findProblem !== undefined) {
       open.push(
         startLoop({
           name: "usage-store",
@@ -141,7 +141,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
           log,
           failures,
           work: async () => {
-            await store.trouble?.();
+            await store.findProblem?.();
             return false;
           },
         }),

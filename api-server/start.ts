@@ -274,7 +274,7 @@ async function startParts(
       region: config.region ?? "",
       certificate: () => config.tls?.().cert,
       rollUpDepth: analytics.kind === "postgres" ? () => findQueueDepth(db) : undefined,
-      usageProblem: analytics.trouble && (() => analytics.trouble?.() ?? Promise.resolve(undefined)),
+      usageProblem: analytics.findProblem && (() => analytics.findProblem?.() ?? Promise.resolve(undefined)),
       startedAt: Date.now(),
     },
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),

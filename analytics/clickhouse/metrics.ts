@@ -34,7 +34,7 @@ export const CLICKHOUSE_METRICS = defineMetrics({
     unit: "Unix seconds",
     bad: "Long ago while requests are verified: see `postern_clickhouse_degraded`.",
   },
-  trouble: {
+  degraded: {
     name: "postern_clickhouse_degraded",
     type: "gauge",
     help: "1 while ClickHouse has a problem, by reason",
@@ -50,7 +50,7 @@ export class ClickhouseMetrics {
   readonly #seconds: Histogram;
   readonly #failures: Counter<"operation" | "reason">;
   readonly #insertedAt: Gauge;
-  #trouble: StoreProblem | undefined;
+  #problem: StoreProblem | undefined;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -59,9 +59,9 @@ export class ClickhouseMetrics {
     this.#seconds = new Histogram({ ...exported(of.seconds), buckets: [0.03, 0.1, 0.3, 1, 3, 10, 30], registers });
     this.#failures = new Counter({ ...exported(of.failures), registers });
     this.#insertedAt = new Gauge({ ...exported(of.insertedAt), registers });
-    const current = () => this.#trouble;
+    const current = () => this.#problem;
     new Gauge({
-      ...exported(of.trouble),
+      ...exported(of.degraded),
       registers,
       collect() {
         for (const reason of STORE_PROBLEMS) this.set({ reason }, current() === reason ? 1 : 0);
@@ -80,6 +80,6 @@ export class ClickhouseMetrics {
   }
 
   recordCheck(problem: StoreProblem | undefined): void {
-    this.#trouble = problem;
+    this.#problem = problem;
   }
 }

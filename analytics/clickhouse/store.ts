@@ -112,7 +112,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return 0;
   }
 
-  trouble(): Promise<StoreProblem | undefined> {
+  findProblem(): Promise<StoreProblem | undefined> {
     return this.#watch.look();
   }
 

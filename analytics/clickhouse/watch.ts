@@ -19,7 +19,7 @@ export class ClickhouseWatch {
   readonly #client: ClickHouseClient;
   readonly #metrics: ClickhouseMetrics;
   /** Latest failure per kind of operation, timed by `performance.now()`. A success removes the entry. */
-  readonly #failures = new Map<Operation, { readonly trouble: StoreProblem; readonly atMs: number }>();
+  readonly #failures = new Map<Operation, { readonly problem: StoreProblem; readonly atMs: number }>();
   /** Start times of the inserts in flight. */
   readonly #inserting = new Set<{ readonly sinceMs: number }>();
   #looks = 0;
@@ -53,8 +53,8 @@ export class ClickhouseWatch {
   }
 
   failed(operation: Operation, error: unknown): void {
-    const { trouble: problem } = meaningOf(error instanceof AnalyticsUnavailable ? error.cause : error);
-    this.#failures.set(operation, { trouble: problem, atMs: performance.now() });
+    const { problem } = meaningOf(error instanceof AnalyticsUnavailable ? error.cause : error);
+    this.#failures.set(operation, { problem, atMs: performance.now() });
     this.#metrics.failed(operation, problem);
   }
 
@@ -71,8 +71,8 @@ export class ClickhouseWatch {
     const nowMs = performance.now();
     const problem = evaluateProblem({
       noResponse,
-      failures: [...this.#failures.values()].map(({ trouble: problem, atMs }) => ({
-        trouble: problem,
+      failures: [...this.#failures.values()].map(({ problem, atMs }) => ({
+        problem,
         agoMs: nowMs - atMs,
       })),
       insertingMs: Math.max(0, ...[...this.#inserting].map(({ sinceMs }) => nowMs - sinceMs)),
@@ -94,7 +94,7 @@ export class ClickhouseWatch {
       }
       return undefined;
     } catch (error) {
-      const { trouble: problem } = meaningOf(error);
+      const { problem } = meaningOf(error);
       // If a trivial query takes two seconds, the server is stalled.
       return problem === "slow" ? "unavailable" : problem;
     }

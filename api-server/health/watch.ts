@@ -35,7 +35,7 @@ export async function watchHealth(parts: {
   databaseUrl: DatabaseUrl;
   edge: Edge;
   projection: Pick<Projection, "streamStaleness" | "stalenessMs">;
-  analytics: Pick<AnalyticsStore, "trouble">;
+  analytics: Pick<AnalyticsStore, "findProblem">;
   log: Logger;
   metrics: Registry;
 }): Promise<HealthWatch> {
@@ -71,7 +71,7 @@ export async function watchHealth(parts: {
         }
       }),
       responds(() => edge.ping()),
-      analytics.trouble?.(),
+      analytics.findProblem?.(),
     ]);
     if (storeAnswers && (!storeAnswered || polls % STORE_INFO_EVERY_POLLS === 0)) {
       // Ignores an error, because the next check reports an unreachable Redis.

@@ -53,7 +53,7 @@ export interface Claimed extends PersonRef {
 
 /** Thrown if the provider does not respond or its response is invalid. */
 export class ProviderUnavailable extends Error {
-  override name = "ProviderAway";
+  override name = "ProviderUnavailable";
 }
 
 /** Thrown if the provider rejects the sign-in, for example because the person declined. */

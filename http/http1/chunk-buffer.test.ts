@@ -4,9 +4,9 @@ import { ChunkBuffer, freeRead } from "./chunk-buffer.ts";
 test("ChunkBuffer joins chunks of all sizes in order until it is empty", () => {
   const buffered = new ChunkBuffer();
   for (let round = 0; round < 3; round++) {
-    const pieces = Array.from({ length: 500 }, (_, i) => Buffer.alloc((i * 37) % (i % 50 === 0 ? 9_001 : 7), i));
-    for (const piece of pieces) buffered.add(piece);
-    const whole = Buffer.concat(pieces);
+    const chunks = Array.from({ length: 500 }, (_, i) => Buffer.alloc((i * 37) % (i % 50 === 0 ? 9_001 : 7), i));
+    for (const chunk of chunks) buffered.add(chunk);
+    const whole = Buffer.concat(chunks);
     expect(buffered.bytes).toBe(whole.length);
     expect(buffered.take().equals(whole)).toBe(true);
     expect([buffered.bytes, buffered.take().length]).toEqual([0, 0]);

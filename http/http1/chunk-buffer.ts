@@ -10,17 +10,17 @@ export class ChunkBuffer {
     return this.#bytes;
   }
 
-  add(piece: Buffer): void {
+  add(chunk: Buffer): void {
     const from = this.#bytes;
-    this.#bytes += piece.length;
+    this.#bytes += chunk.length;
     if (this.#joined === undefined) {
       // Most bodies consist of one chunk, so the first chunk is not copied.
-      this.#joined = piece;
+      this.#joined = chunk;
       return;
     }
     // The first chunk has no spare capacity, so the copy below never writes into its owner's buffer.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
-    piece.copy(this.#joined, from);
+    chunk.copy(this.#joined, from);
   }
 
   /** Returns all bytes added since the last call, as one buffer. */

@@ -13,13 +13,13 @@ interface Read {
 }
 
 /** Reads requests from chunks of a connection; a parse error comes last. */
-function readAll(pieces: readonly Buffer[], headBytesMax = 16 * 1024): unknown[] {
+function readAll(chunks: readonly Buffer[], headBytesMax = 16 * 1024): unknown[] {
   const parser = new MessageParser("request", headBytesMax);
   const read: unknown[] = [];
   let body = "";
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length; ) {
-      at = parser.execute(piece, at);
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; ) {
+      at = parser.execute(chunk, at);
       if (parser.body !== undefined) body += parser.body.toString("latin1");
       if (parser.phase === "failed") return [...read, parser.fault?.kind];
       if (parser.phase !== "complete") continue;
@@ -75,10 +75,10 @@ describe("consecutive messages", () => {
 
   test("MessageParser parses the same messages from chunks of any size", () => {
     for (const size of [1, 2, 3, 5, 7, 64, 1_000]) {
-      const pieces = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>
+      const chunks = Array.from({ length: Math.ceil(MESSAGES.length / size) }, (_, i) =>
         MESSAGES.subarray(i * size, (i + 1) * size),
       );
-      expect(readAll(pieces)).toEqual(whole);
+      expect(readAll(chunks)).toEqual(whole);
     }
   });
 
@@ -99,7 +99,7 @@ test("MessageParser joins chunks of one read and does not copy a single one", ()
   const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const many = Buffer.from(`${head}${"1\r\nx\r\n".repeat(500)}3\r\nend\r\n`);
   expect(parser.execute(many, 0)).toBe(many.length);
-  expect([parser.body?.toString(), parser.pieces]).toEqual([`${"x".repeat(500)}end`, 501]);
+  expect([parser.body?.toString(), parser.chunks]).toEqual([`${"x".repeat(500)}end`, 501]);
   const single = Buffer.from("5\r\nalone\r\n");
   parser.execute(single, 0);
   expect(parser.body?.toString()).toBe("alone");

@@ -55,7 +55,7 @@ export class MessageParser implements LlhttpCallbacks {
   /** Body bytes of the last execution in one buffer: a view of the input if there was one chunk, a copy if there were several. */
   body: Buffer | undefined;
   /** Number of chunks in `body`. A chunk that arrives in several reads counts once for each of them. */
-  pieces = 0;
+  chunks = 0;
   /** Whether the response has no body because of its request, for example because that was a HEAD request. */
   isBodyless = false;
 
@@ -104,7 +104,7 @@ export class MessageParser implements LlhttpCallbacks {
   execute(input: Buffer, from: number): number {
     if (this.phase === "complete") this.#begin();
     this.body = undefined;
-    this.pieces = 0;
+    this.chunks = 0;
     this.#bodyBytes = 0;
     this.#input = input;
     for (let at = from; at < input.length; ) {
@@ -242,9 +242,9 @@ export class MessageParser implements LlhttpCallbacks {
 
   onBody(at: number, length: number): number {
     const start = this.#from + at;
-    const piece = this.#input.subarray(start, start + length);
-    this.pieces += 1;
-    if (this.body === undefined) this.body = piece;
+    const chunk = this.#input.subarray(start, start + length);
+    this.chunks += 1;
+    if (this.body === undefined) this.body = chunk;
     else {
       // The first chunk is a view of the input without spare capacity, so later chunks are never copied into the input.
       const joined = this.body;
@@ -252,7 +252,7 @@ export class MessageParser implements LlhttpCallbacks {
         this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);
         joined.copy(this.body, 0, 0, this.#bodyBytes);
       }
-      piece.copy(this.body, this.#bodyBytes);
+      chunk.copy(this.body, this.#bodyBytes);
     }
     this.#bodyBytes += length;
     return 0;

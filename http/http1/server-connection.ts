@@ -298,9 +298,9 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   }
 
   #goOn(exchange: Http1Exchange): void {
-    const { body, pieces, phase } = this.#parser;
+    const { body, chunks, phase } = this.#parser;
     const isLast = phase === "complete";
-    if (body !== undefined) exchange.take(body, pieces, isLast);
+    if (body !== undefined) exchange.take(body, chunks, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
     // Pauses the socket again, because another component may have resumed it.
     if (exchange.isPaused) this.socket.pause();

@@ -157,7 +157,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   }
 
   /** Pauses reading. Node resumes reading after each write, so the owner calls this again when further frames arrive. */
-  hold(): void {
+  pauseReads(): void {
     handleOf(this.socket)?.readStop();
   }
 

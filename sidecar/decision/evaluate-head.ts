@@ -115,7 +115,7 @@ export function evaluateHead(
   if (namesTwoHosts(request)) return refuseMalformed(TWO_HOSTS);
   if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);
   if (active === undefined) return NO_POLICY;
-  return judgeByPolicy(request, head, active);
+  return evaluateByPolicy(request, head, active);
 }
 
 /**
@@ -153,7 +153,7 @@ const refuseMalformed = (problem: Problem): Refuse => ({
   closes: true,
 });
 
-function judgeByPolicy(request: ReceivedRequest, head: Head, active: ActivePolicy): HeadDecision {
+function evaluateByPolicy(request: ReceivedRequest, head: Head, active: ActivePolicy): HeadDecision {
   const connectionIp = request.socket.remoteAddress ?? "";
   const clientIp = active.findClientAddress?.(connectionIp, head.forwardedFor);
   const address = networkOf(clientIp ?? connectionIp, active.policy.clientAddress?.ipv6PrefixBits);

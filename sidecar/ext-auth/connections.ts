@@ -53,14 +53,14 @@ export function boundConnections(
     share: trust.by === "certificate" ? SHARE : 1,
     waitMs: 0,
   });
-  const strangers = new ConcurrencyLimiter({ max: untrustedConnectionsMax, share: SHARE, waitMs: 0 });
+  const untrusted = new ConcurrencyLimiter({ max: untrustedConnectionsMax, share: SHARE, waitMs: 0 });
   const open = new Set<Socket>();
   // Replaces the server's own connection handlers, so that the limiter runs before them.
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     const address = socket.remoteAddress;
-    const limiter = isTrusted(address) ? gateways : strangers;
+    const limiter = isTrusted(address) ? gateways : untrusted;
     const key = address ?? "";
     if (!limiter.tryAcquire(key)) {
       onLimitReached(address);

@@ -5,16 +5,16 @@ import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
  * Schedules the reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The
  * parser's cost is per HTTP chunk, and a packet may contain 10,000 chunks of one byte. Therefore the scheduler limits chunks:
  *
- *   - After `TURN_PIECES_MAX` chunks of all bodies together, reading from all connections is paused for the rest of the turn. One read
+ *   - After `TURN_CHUNKS_MAX` chunks of all bodies together, reading from all connections is paused for the rest of the turn. One read
  *     cannot be interrupted, and 1,000 connections may be readable at the same time.
- *   - A connection that sends at least `HEAVY_PIECES` chunks in a turn, or exceeds its share of a full turn, is queued. Queued
+ *   - A connection that sends at least `HEAVY_CHUNKS` chunks in a turn, or exceeds its share of a full turn, is queued. Queued
  *     connections are read one at a time, with pauses that leave three quarters of the time to all other connections.
  */
 
 /** Pauses and resumes reading from a connection. */
 export interface PausableReads {
   /** Pauses reading. May be called again while reading is paused. */
-  hold(): void;
+  pauseReads(): void;
   resumeReads(): void;
 }
 
@@ -22,21 +22,21 @@ interface Inflow {
   readonly socket: Socket;
   readonly reading: PausableReads;
   /** Number of chunks that the connection has received in the current turn of the event loop. */
-  pieces: number;
-  isHeld: boolean;
+  chunks: number;
+  isPaused: boolean;
 }
 
-const TURN_PIECES_MAX = 2_048;
+const TURN_CHUNKS_MAX = 2_048;
 /**
  * Number of chunks in one turn of the event loop after which a connection is queued. A single read of 64 KiB reaches this number only if
  * the average chunk is smaller than 60 bytes.
  */
-const HEAVY_PIECES = 1_024;
+const HEAVY_CHUNKS = 1_024;
 /**
  * Number of chunks that each connection may receive even in a full turn. A read of 64 KiB consists of this many chunks if each has 2 KiB;
  * chunks of this size cost no more than their bytes.
  */
-const LIGHT_PIECES = 32;
+const LIGHT_CHUNKS = 32;
 const REST_FACTOR = 3;
 const REST_MS_MAX = 1_000;
 /** Maximum time that the queue waits for a connection that has no data. */
@@ -47,7 +47,7 @@ export class ReadScheduler {
   readonly #inflows = new Map<Socket, Inflow>();
   /** Connections that received chunks in this turn of the event loop. */
   #touched: Inflow[] = [];
-  #pieces = 0;
+  #chunks = 0;
   #sinceMs = 0;
   #isEndDue = false;
   /** Queue of paused connections that sent too many chunks; the longest waiting one is first. */
@@ -59,11 +59,11 @@ export class ReadScheduler {
   }
 
   /** Schedules a new connection, until it closes. `reading` pauses and resumes a connection that is not read by socket listeners. */
-  watch(socket: Socket, reading: PausableReads = new HoldableSocket(socket)): void {
-    const inflow: Inflow = { socket, reading, pieces: 0, isHeld: false };
+  watch(socket: Socket, reading: PausableReads = new PausableSocket(socket)): void {
+    const inflow: Inflow = { socket, reading, chunks: 0, isPaused: false };
     this.#inflows.set(socket, inflow);
     socket.once("close", () => this.leave(socket));
-    if (this.#isFull) hold(inflow);
+    if (this.#isFull) pauseReads(inflow);
   }
 
   /** Stops scheduling a connection that no longer carries request bodies. */
@@ -82,18 +82,18 @@ export class ReadScheduler {
   }
 
   /** Reports the number of body chunks in one read of a connection. */
-  count(socket: Socket, pieces: number): void {
+  count(socket: Socket, chunks: number): void {
     const wasFull = this.#isFull;
-    this.#pieces += pieces;
+    this.#chunks += chunks;
     const inflow = this.#inflows.get(socket);
     if (inflow !== undefined) {
-      if (inflow.pieces === 0) this.#touched.push(inflow);
-      inflow.pieces += pieces;
+      if (inflow.chunks === 0) this.#touched.push(inflow);
+      inflow.chunks += chunks;
     }
     this.#endSoon();
     if (!this.#isFull) return;
-    if (!wasFull) for (const one of this.#inflows.values()) hold(one);
-    else if (inflow !== undefined) hold(inflow);
+    if (!wasFull) for (const one of this.#inflows.values()) pauseReads(one);
+    else if (inflow !== undefined) pauseReads(inflow);
   }
 
   #endSoon(): void {
@@ -104,22 +104,22 @@ export class ReadScheduler {
   }
 
   get #isFull(): boolean {
-    return this.#pieces >= TURN_PIECES_MAX;
+    return this.#chunks >= TURN_CHUNKS_MAX;
   }
 
   readonly #releaseTurn = (): void => {
     const [touched, wasFull] = [this.#touched, this.#isFull];
-    [this.#touched, this.#pieces, this.#isEndDue] = [[], 0, false];
-    const share = wasFull ? Math.max(LIGHT_PIECES, TURN_PIECES_MAX / touched.length) : HEAVY_PIECES;
+    [this.#touched, this.#chunks, this.#isEndDue] = [[], 0, false];
+    const share = wasFull ? Math.max(LIGHT_CHUNKS, TURN_CHUNKS_MAX / touched.length) : HEAVY_CHUNKS;
     let isRestDue = false;
     for (const inflow of touched) {
-      const { socket, pieces } = inflow;
-      inflow.pieces = 0;
+      const { socket, chunks } = inflow;
+      inflow.chunks = 0;
       if (!this.#inflows.delete(socket)) continue;
       // Moves the connection to the end, so that the next turn reads the connections first that a full turn did not read.
       this.#inflows.set(socket, inflow);
-      if (pieces < Math.min(share, HEAVY_PIECES)) continue;
-      hold(inflow);
+      if (chunks < Math.min(share, HEAVY_CHUNKS)) continue;
+      pauseReads(inflow);
       this.#line.add(inflow);
       isRestDue = true;
     }
@@ -146,23 +146,23 @@ export class ReadScheduler {
   };
 }
 
-function hold(inflow: Inflow): void {
-  inflow.isHeld = true;
-  inflow.reading.hold();
+function pauseReads(inflow: Inflow): void {
+  inflow.isPaused = true;
+  inflow.reading.pauseReads();
 }
 
 function resumeReads(inflow: Inflow): void {
-  if (!inflow.isHeld) return;
-  inflow.isHeld = false;
+  if (!inflow.isPaused) return;
+  inflow.isPaused = false;
   inflow.reading.resumeReads();
 }
 
 /**
  * Pauses the socket. Pausing the message instead would take effect only when its buffer is full, after tens of thousands of small chunks.
  */
-class HoldableSocket implements PausableReads {
+class PausableSocket implements PausableReads {
   readonly #socket: Socket;
-  #isHeld = false;
+  #isPaused = false;
   /** Whether the socket would be read if this class had not paused it. */
   #isDesired = true;
 
@@ -170,16 +170,16 @@ class HoldableSocket implements PausableReads {
     this.#socket = socket;
   }
 
-  hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
+  pauseReads(): void {
+    if (this.#isPaused) return;
+    this.#isPaused = true;
     this.#isDesired = !this.#socket.isPaused();
     this.#socket.on("resume", this.#onResume);
     this.#socket.pause();
   }
 
   resumeReads(): void {
-    this.#isHeld = false;
+    this.#isPaused = false;
     this.#socket.off("resume", this.#onResume);
     if (this.#isDesired && !this.#socket.destroyed) this.#socket.resume();
   }
@@ -188,7 +188,7 @@ class HoldableSocket implements PausableReads {
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // If the socket was resumed just before `hold`, its `resume` event arrives only now. The event has started the reader again although
+    // If the socket was resumed just before `pauseReads`, its `resume` event arrives only now. The event has started the reader again although
     // the socket is paused, and the `pause` event stops it.
     this.#socket.emit("pause");
   };

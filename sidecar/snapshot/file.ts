@@ -40,7 +40,7 @@ export async function readSnapshotFile(directory: string, bytesMax: number): Pro
 }
 
 /** Replaces the file atomically once all chunks are on disk. If this fails, the previous file remains. */
-export async function writeSnapshotFile(directory: string, pieces: Iterable<Buffer>): Promise<void> {
+export async function writeSnapshotFile(directory: string, chunks: Iterable<Buffer>): Promise<void> {
   const next = join(directory, NEXT_NAME);
   await unlink(next).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;
@@ -48,7 +48,7 @@ export async function writeSnapshotFile(directory: string, pieces: Iterable<Buff
   const file = await open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     // Creates each chunk only after the previous one is written, so that the gate serves requests in between.
-    for (const piece of pieces) await file.writeFile(piece);
+    for (const chunk of chunks) await file.writeFile(chunk);
     await file.sync();
   } catch (error) {
     await file.close();

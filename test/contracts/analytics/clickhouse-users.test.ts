@@ -102,7 +102,7 @@ test("ClickHouse writer can create tables and store events only in its own datab
     for (const workspaceId of ["ws_1", "ws_2"]) {
       expect(await store.ingest(events(workspaceId), NOW_MS)).toMatchObject({ stored: 1 });
     }
-    expect(await store.trouble()).toBeUndefined();
+    expect(await store.findProblem()).toBeUndefined();
     // Without a reader, the writer also runs queries.
     const query = aQuery("SELECT key_id FROM key_verifications_per_day_v1");
     expect((await store.query(query, { scope, limits })).rowsJson).toBe('[{"key_id":"key_ws_1"}]');
@@ -137,7 +137,7 @@ test("ClickHouse reader can run queries and count verifications within its limit
     await expect(store.query(slow, { scope, limits: { ...limits, memoryBytesMax: 1_000 } })).rejects.toMatchObject({
       reason: "memory",
     });
-    expect(await store.trouble()).toBeUndefined();
+    expect(await store.findProblem()).toBeUndefined();
   });
 });
 
@@ -160,7 +160,7 @@ test("ClickHouse reader profile that forbids settings is reported as an error", 
   await withStore(clickhouse.url, async (store) => {
     const asked = store.query(aQuery("SELECT count() FROM key_verifications_v1"), { scope, limits });
     await expect(asked).rejects.toMatchObject({ reason: "unavailable" });
-    expect(await store.trouble()).toBe("access_denied");
+    expect(await store.findProblem()).toBe("access_denied");
   });
 });
 
