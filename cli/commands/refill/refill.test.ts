@@ -39,7 +39,7 @@ const refill = (args: string, more = env) => cli.run(`refill run --data-dir /now
 test("refill run applies each due refill only once and prints the number of keys", async () => {
   expect(await refill("--at 2041-03-02T23:59:00Z")).toEqual({
     code: 0,
-    out: ["refilled 1 key that were due by 2041-03-02"],
+    out: ["refilled 1 key due by 2041-03-02"],
     notes: [],
   });
   expect(await left()).toBe(13);
@@ -55,7 +55,7 @@ test("refill run prints the number of failed refills and exits with 1", async ()
     const { code, out, notes } = await refill("--at 2041-03-02 --json");
     expect(code).toBe(1);
     expect(out).toEqual(['{"date":"2041-03-02","refilled":0,"failed":1}']);
-    expect(notes.join()).toContain("1 due keys could not be refilled");
+    expect(notes.join()).toContain("1 due key could not be refilled");
   } finally {
     await cli.db.query("alter table key_credits drop constraint unlucky");
   }

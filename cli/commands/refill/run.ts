@@ -61,9 +61,9 @@ export const refillRun = defineCommand({
     );
     if (done === undefined) throw new Error("another process is running a refill; retry when it has finished");
     const row = { date, ...done };
-    const sentence = `refilled ${counted(row.refilled, "key")} that were due by ${date}`;
+    const sentence = `refilled ${counted(row.refilled, "key")} due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
-    if (row.failed > 0) throw new Error(`${row.failed} due keys could not be refilled; see the log for the reasons`);
+    if (row.failed > 0) throw new Error(`${counted(row.failed, "due key")} could not be refilled; see the log for the reasons`);
     return 0;
   },
 });
