@@ -52,8 +52,8 @@ export interface AppOptions {
 }
 
 /**
- * Maximum length of a path parameter, because no id is longer; only unversioned v1 paths have parameters. A request with a longer parameter
- * gets 404.
+ * Maximum length of a path parameter: no id is longer, so a request with a longer parameter gets 404. Only unversioned v1 paths have
+ * parameters.
  */
 const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -15,7 +15,7 @@ import { KeyQueue } from "./domain/keys/key-queue.ts";
 import { startIngestion } from "./ingest/ingestion.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** Interval of credit loads. It is short, because a sidecar waits at most 250 ms for a load. */
+/** Interval at which missing credit counters are loaded. It is short, because a sidecar waits at most 250 ms for a counter. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
 /**

@@ -12,7 +12,7 @@ import type {
 import type { KeyOwners } from "./keys/key-owners.ts";
 import type { RootKeyUsage } from "./keys/root-key-usage.ts";
 
-/** Dependencies of the handlers: those of the use cases, and a few that only single handlers use. Built once, by `start` or by a test. */
+/** Dependencies of the handlers: those of the use cases, and a few that only one handler uses. Built once, by `start` or by a test. */
 export interface Deps
   extends CreditsDeps,
     LimitDeps,

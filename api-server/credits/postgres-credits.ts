@@ -144,8 +144,8 @@ function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
 }
 
 /**
- * Returns the number of spent credits: the larger of the row's and the counter's value if the counter belongs to the same grant, but no
- * more than was granted.
+ * Returns the number of spent credits: the row's value or, if it is larger and the counter belongs to the same grant, the counter's. The
+ * result never exceeds the granted credits.
  */
 function trueSpent(row: KeyCreditsRow, counter: CreditCounter | undefined): number {
   const counted = counter?.rev === row.rev ? counter.spent : 0;

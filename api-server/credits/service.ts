@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Credits of a key, and its refill. */
+/** Credits and refill of a key. */
 export interface CreditRow {
   readonly remaining: number;
   readonly refillAmount: number | null;
@@ -40,7 +40,10 @@ export interface CreditService {
    * closed is logged, and is opened once a call that spends credits requests it.
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
-  /** Loads counters that were missing when credits were to be spent from Postgres into Redis. Loads all of them or none. */
+  /**
+   * Loads the given counters from Postgres into Redis, either all of them or none. They are counters that a call needed for spending
+   * credits and did not find in Redis.
+   */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
    * Loads the counter for a caller that waits to spend credits, runs `spend` before the counter can be suspended again, and returns the

@@ -138,7 +138,7 @@ export async function lockApiSettings(
   return rows[0];
 }
 
-/** Settings of an API that its manifest does not contain. */
+/** API settings that manifests do not contain. */
 export interface ApiSettings {
   readonly ipAllowList: readonly string[];
   readonly deleteProtection: boolean;

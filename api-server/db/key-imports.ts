@@ -4,7 +4,10 @@ import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 
 /* Statements that import keys. Each handles up to a thousand keys, and corresponds to a statement for one key in key-changes.ts. */
 
-/** Returns the hashes that belong to a key in any workspace, including deleted keys, because hashes are unique. */
+/**
+ * Returns those of the given hashes that already belong to a key. A hash is unique across workspaces and deleted keys, so these are
+ * included.
+ */
 export async function listHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
   const text = "select hash from keys where hash = any ($1::text[])";
   const { rows } = await db.query<{ hash: string }>({ name: "list-known-hashes", text, values: [hashes] });

@@ -39,14 +39,17 @@ export interface MigrateOptions {
   readonly lockWaitMsMax?: number;
   /** Called after each attempt that failed to acquire its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
-  /** Called before each migration: `done` is the number of migrations that this run has applied, `total` the number that it applies. */
+  /**
+   * Called before each migration: `done` is the number of migrations that this run has already applied, `total` the number that it will
+   * apply in all.
+   */
   readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }
 
 /**
- * Applies pending numbered migrations in order, and records each one. A plain file and its record are one transaction. A file
- * `….concurrently.sql` runs statement by statement, and statements that an interrupted run has completed are skipped. Several processes can
- * call this concurrently. Throws if a migration fails or cannot acquire its locks within `lockWaitMsMax`.
+ * Applies pending numbered migrations in order, and records each one. A plain file is applied and recorded in one transaction. A file
+ * `….concurrently.sql` runs statement by statement, and skips statements that an interrupted run has completed. Several processes can call
+ * this concurrently. Throws if a migration fails or cannot acquire its locks within `lockWaitMsMax`.
  */
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);

@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /* Statements for the first verification of a key that was imported with another system's hash. */
 
-/** A key of a migration that is being verified, stored either under its own hash or still under the imported one. */
+/** An imported key that is being verified. It is stored either under its own hash or still under the imported hash. */
 export interface MigratedKeyRow {
   readonly id: string;
   readonly api_id: string;

@@ -10,13 +10,16 @@ export interface OpenSessions {
   readonly nowMs: number;
   /** Sessions that were last seen before this time have ended, Unix ms. */
   readonly seenSince: number;
-  /** Values that an assignment can use to name the workspace. */
+  /** Texts by which an assignment can refer to the workspace, such as its id and its name. */
   readonly places: readonly string[];
   /** Groups with a role in the workspace according to the roles file. */
   readonly groups: readonly string[];
 }
 
-/** Condition of `OpenSessions`, with the parameters `$1` to `$4`. `granting` is a set, so that each group of a session is one lookup. */
+/**
+ * SQL condition for `OpenSessions`, whose values are the parameters `$1` to `$4`. `granting` is materialized as a set, so that checking a
+ * group of a session takes one lookup.
+ */
 const GRANTING = "granting as materialized (select unnest($4::text[]) as name)";
 const IS_OPEN = `s.ended_at is null and s.expires_at >= $1 and s.last_seen_at >= $2
                      and case s.signed_in_by

@@ -9,7 +9,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
  * responses need: `meta`, and the owner and environment of v1.
  */
 
-/** A row of each statement in this file: the ref of a record, and the record as JSON. */
+/** A result row of the statements in this file: the ref of a record, and the record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
@@ -24,7 +24,7 @@ const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
 
-/** SQL expressions of the requested records: an array of workspaces and an array of ids. */
+/** SQL expressions for the requested records: an array of workspaces and an array of ids. */
 export interface Asked {
   readonly workspaces: string;
   readonly ids: string;
@@ -244,8 +244,8 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
 /**
- * Creates a record source on Postgres, where a missing record is certainly deleted. While Postgres is unreachable, every read record is
- * "not usable".
+ * Creates a record source on Postgres, where a missing record is certainly deleted. While Postgres is unreachable, every record that is
+ * read is reported as "not usable".
  */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
@@ -347,8 +347,8 @@ export const LISTED_KINDS = [
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
 /**
- * Source of the refs of a kind, as SQL. `cursor` is the expression for both paging and sorting, and has a unique index. It may differ from
- * the ref's id: the ref of a key has the key's hash, but keys are paged by their id.
+ * SQL that selects the refs of a kind. The rows are sorted and paged by the expression `cursor`, which has a unique index. It may differ
+ * from the ref's id: the ref of a key has the key's hash, but keys are paged by their id.
  */
 interface Listed {
   readonly workspace: string;

@@ -63,8 +63,8 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
   );
 
 /**
- * Removes deleted namespaces. Keeps those that an active policy names, so that their requests still get the response for a deleted
- * namespace, not the one for an unknown namespace.
+ * Removes deleted namespaces. Keeps a namespace that an active policy refers to, so that requests under this policy still get the response
+ * for a deleted namespace, not the one for an unknown namespace.
  */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(

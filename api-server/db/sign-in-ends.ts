@@ -41,7 +41,10 @@ export async function endLinksFor(
     /** `null` for no name. */
     person: string | null;
     sessionIds: readonly string[];
-    /** Restricts the links for this name. Default: no restriction. */
+    /**
+     * Restricts the invalidation by name to links with this scope; links that the sessions created are always invalidated. Default: no
+     * restriction.
+     */
     scope?: Omit<LinkScope, "nowMs">;
     endedAt: number;
   },

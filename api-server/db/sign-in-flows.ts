@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** A sign-in with a provider that is in progress. */
+/** A sign-in that is in progress at an identity provider. */
 export interface SignInFlow {
   readonly browserHash: string;
   readonly state: string;

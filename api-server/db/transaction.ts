@@ -56,8 +56,8 @@ export interface Transacting {
 
 /**
  * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost a conflict, or generated an
- * existing id, is retried: `work` must have no side effects, and must generate its ids again. On return, this process's cache has dropped
- * every record that the transaction changed. With `deps.joined`, runs `work` in that transaction instead.
+ * existing id, is retried, so `work` must have no side effects, and must generate new ids in each attempt. On return, this process's cache
+ * has dropped every record that the transaction changed. With `deps.joined`, runs `work` in that transaction instead.
  */
 export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   if (deps.joined !== undefined) return await work(deps.joined.tx);
@@ -93,8 +93,8 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
 }
 
 /**
- * Returns the records of an outbox entry. The list is empty for an entry that names a key by its id although the same transaction deleted
- * the key: another entry contains the key's hash.
+ * Returns the records of an outbox entry. The list is empty for an entry with the id of a key that the same transaction deleted, because
+ * another entry contains the hash of that key.
  */
 const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];

@@ -14,11 +14,11 @@ import { checkHealth, DEGRADATIONS, type DegradationReason, type Health, type Ob
 const POLL_INTERVAL_MS = 1000;
 const RESPONSE_MS_MAX = 2000;
 /**
- * Number of consecutive failed checks before a degradation is logged. With it, neither a short restart nor the time before the first
- * heartbeat is logged.
+ * Number of consecutive failed checks before a degradation is logged, so that the log reports neither a short restart nor the time before
+ * the first heartbeat.
  */
 const LOGGED_AFTER_POLLS = 3;
-/** Number of health checks per check of Redis's eviction policy and number of connections, which change slowly. */
+/** Number of health checks after which the eviction policy and the number of connections of Redis are read again. Both change slowly. */
 const STORE_INFO_EVERY_POLLS = 10;
 const DROPPED_LATELY_MS = 60_000;
 

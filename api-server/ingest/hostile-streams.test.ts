@@ -154,7 +154,7 @@ describe("invalid entries", () => {
   });
 });
 
-test("ingester stores an event that repeats many times once", async () => {
+test("ingester stores an event only once, even if it is repeated many times", async () => {
   const event = anEvent({ workspaceId: ATTACKER, timeMs: Date.now() });
   for (let i = 0; i < 50; i++) await raw.xadd(stream, "*", "e", JSON.stringify(event));
   await expectStored(VICTIM);

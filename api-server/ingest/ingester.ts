@@ -23,7 +23,7 @@ export interface IngesterOptions {
 /** What remains after a round. `behind`: events that are old, or that may soon exceed their workspace's quota. */
 export type Remaining = "nothing" | "some" | "behind";
 
-/** Age of the oldest event from which ingestion is behind. */
+/** Age of the oldest pending event above which ingestion counts as behind. */
 const BEHIND_MS = 10_000;
 
 export class Ingester {

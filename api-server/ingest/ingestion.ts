@@ -46,7 +46,7 @@ export async function startIngestion(parts: {
   const ingesters = parts.sources.map((source) => new Ingester({ ...parts, source, metrics }));
   const [events] = parts.sources;
   await store.maintain(nowMs()).catch((error: unknown) => {
-    // Events stay in their streams until the analytics store is available; the API does not need it.
+    // Until the analytics store is available, events stay in their streams, and the API works without the store.
     if (!(error instanceof AnalyticsUnavailable)) throw error;
     log.warn({ err: error }, "the analytics store does not respond; events wait");
   });

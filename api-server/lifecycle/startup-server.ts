@@ -14,8 +14,8 @@ import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts"
 const RESPONSE_MS_MAX = 200;
 
 /**
- * Serves the address of an api-server that cannot serve yet: `/livez` succeeds, `/readyz` returns the reason, and other requests fail.
- * Without it, a process that waits for Postgres or a long migration would look hung. Throws if the port is in use.
+ * Listens on an api-server's address until the api-server is ready: `/livez` succeeds, `/readyz` returns the reason for the delay, and
+ * other requests fail. Without it, a process that waits for Postgres or a long migration would look hung. Throws if the port is in use.
  */
 export async function openStartupServer(options: {
   host: string;

@@ -1,8 +1,8 @@
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 
 /**
- * Maximum number of tracked clients. More than the pods that an attacker could run in a cluster, because a client that is evicted starts
- * again with a full allowance.
+ * Maximum number of tracked clients. It exceeds the number of pods that an attacker could run in a cluster, because a client that is
+ * evicted starts again with a full allowance.
  */
 const ENTRIES_MAX = 10_000;
 

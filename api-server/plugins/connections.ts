@@ -103,7 +103,7 @@ export function createConnections(deps: {
   return {
     awaitedSince(socket, openedMs) {
       for (const { request, response } of unanswered.get(socket) ?? []) {
-        // A request whose body is paused waits for its slot, not for the client.
+        // While its body is paused, a request waits for a concurrency slot, not for the client.
         if (request.complete ? !response.writableEnded : request.isPaused()) return undefined;
       }
       return changedMs.get(socket) ?? openedMs;

@@ -4,7 +4,10 @@ import { type Encoding, entityTag } from "./negotiation.ts";
 
 /** Serves the files of the built dashboard. */
 export interface DashboardFiles {
-  /** Finds a file by its path below /dashboard/: `index.html`, `assets/main-Ab3d.js`. Only listed files are accessible. */
+  /**
+   * Finds a file by its path below /dashboard/, such as `index.html` or `assets/main-Ab3d.js`. Only files in the listing of the build
+   * folder can be found.
+   */
   find(path: string): DashboardFile | undefined;
   readonly page: DashboardFile;
 }

@@ -68,8 +68,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Returns whether Node can give the connection back after this request: the request must allow another one to follow, and Node must emit
- * `request` for it, which it does not do for upgrades and `Expect`.
+ * Returns whether Node can give the connection back after this request: the request must keep the connection open, and Node must emit the
+ * event `request` for it. Node does not do so for upgrades and for requests with `Expect`.
  */
 export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
   if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;

@@ -11,8 +11,8 @@ import type { Call, DataJson, OpenCall } from "../procedure.ts";
 
 interface Documented {
   /**
-   * Name of the procedure: `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path contains slashes, and may contain parameters,
-   * which become members of the input.
+   * Name of the procedure: `apis.getApi` is served at `/v1/apis.getApi`. A name with slashes is a complete, unversioned path. If it
+   * contains parameters, they become members of the input.
    */
   readonly path: string;
   /** HTTP method. The input is the query string of a GET or the body of a POST. */

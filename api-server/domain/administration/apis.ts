@@ -15,11 +15,11 @@ export const IP_ALLOW_LIST_MAX = 100;
 
 export const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 
-/** Returns the problem of a default prefix, as an error message; `undefined` if it is valid. */
+/** Returns an error message that says why a default prefix is invalid; `undefined` if it is valid. */
 export const defaultPrefixProblem = (prefix: string): string | undefined =>
   DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
 
-/** Returns the problem of an IP allow-list; `undefined` if it is valid. An empty list allows every address. */
+/** Returns an error message that says why an IP allow-list is invalid; `undefined` if it is valid. An empty list allows every address. */
 export function ipAllowListProblem(entries: readonly string[]): string | undefined {
   if (entries.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses and ranges are possible`;
   const wrong = entries.find((entry) => parseIpRange(entry) === undefined);

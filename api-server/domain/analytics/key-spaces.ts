@@ -14,14 +14,14 @@ const NAME = "keyspaceof";
 
 /**
  * Replaces each `keySpaceOf('api_…')` in a query, in place, with the id of the API's key space: the analytics store counts usage by key
- * space and has no APIs. If the API does not exist or the caller is not allowed to read it, the replacement is the empty string, which
- * matches no row.
+ * space and has no data about APIs. If the API does not exist or the caller is not allowed to read it, the replacement is the empty string,
+ * which matches no row.
  * @throws QueryProblem
  */
 export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Omits invalid ids, because Postgres rejects strings that contain NUL.
+  // Omits invalid ids, because they may contain NUL, which Postgres rejects.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

@@ -21,7 +21,7 @@ test("analytics query limits have defaults", () => {
   });
 });
 
-test("stored analytics query limits apply, including 0, with at most 30 s runtime", () => {
+test("stored analytics query limits apply, even if they are 0, and are clamped to their bounds", () => {
   expect(completeLimits({ ...UNSET, queriesPerHour: 0, rowsMax: 5 })).toMatchObject({ queriesPerHour: 0, rowsMax: 5 });
   expect(completeLimits({ ...UNSET, timeoutMs: 60_000 }).timeoutMs).toBe(30_000);
   expect(completeLimits({ ...UNSET, rowsMax: -1 }).rowsMax).toBe(1);

@@ -6,7 +6,7 @@ import { countSlices, fullHours, HOUR_MS, sliceStart, slicesBetween } from "./sl
 
 /** Maximum number of rows in a response with one row per slice, including empty slices. */
 export const FILLED_MAX = 10_000;
-/** Maximum number of rows in any other response. */
+/** Maximum number of rows in a response without empty slices. */
 export const COUNTED_MAX = 100_000;
 
 /** How far in the future the time of an event can be. Events beyond that are not stored. */
@@ -24,7 +24,7 @@ export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order"
 
 interface Clock {
   readonly nowMs: number;
-  /** Start of the time for which events are counted, Unix ms. */
+  /** Start of the period for which events are counted, Unix ms. */
   readonly visibleFromMs: number;
 }
 

@@ -10,7 +10,7 @@ export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditR
 /**
  * Runs a transaction that may change a key's credits. The Redis counter is suspended during the transaction, and reopened after commit or
  * rollback. The caller gets the result of the transaction even if reopening fails: the next call that spends credits finds the counter
- * suspended and requests a reload. In a joined transaction, the counter is reopened after that one ends.
+ * suspended and requests a reload. If the work joins an enclosing transaction, the counter is reopened after that transaction has ended.
  */
 export async function inCreditsTransaction<T>(
   deps: CreditsDeps,

@@ -36,7 +36,7 @@ export async function readFullKeys(
   return rows.map((row) => ({
     row,
     parts: sorted(partsByKey.get(row.id) ?? NONE),
-    // The row decides whether the key is unlimited: it may have received credits since the row was read.
+    // The row, which was read first, decides whether the key is unlimited. In the meantime, the key may have received credits.
     remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
     plaintext: plaintexts.get(row.id),
   }));

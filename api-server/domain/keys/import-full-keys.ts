@@ -103,7 +103,7 @@ export async function importFullKeys(
 }
 
 /**
- * Maximum number of names in an error, which must fit into a response and a log line, although a hundred keys can name 100,000 missing
+ * Maximum number of names that an error lists, so that it fits into a response and a log line. A hundred keys can refer to 100,000 missing
  * roles.
  */
 const NAMED = 20;

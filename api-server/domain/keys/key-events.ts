@@ -25,28 +25,28 @@ const targetsOf = ({ apiId, migrationId }: Importing): AuditEvent["targets"] => 
   { type: "migration", id: migrationId },
 ];
 
-/** Returns the event for accepting keys that the key queue will create. */
+/** Returns the event for keys that were accepted and that the key queue will create. */
 export const keysEnqueued = (count: number, importing: Importing): AuditEvent => ({
   event: "key.enqueue",
   description: `Accepted ${count} keys for API ${importing.apiId}`,
   targets: targetsOf(importing),
 });
 
-/** Returns the event of a queued key that was not created. `reason` is the kind of the key's last error. */
+/** Returns the event for a queued key that was not created. `reason` is the kind of the key's last error. */
 export const queuedKeyGivenUp = (keyId: string, reason: string, importing: Importing): AuditEvent => ({
   event: "key.give_up",
   description: `Did not create the accepted key ${keyId} in API ${importing.apiId}: ${reason}`,
   targets: [{ type: "key", id: keyId }, ...targetsOf(importing)],
 });
 
-/** Returns the event of a permission (by its slug) or a role (by its name) that was given to a key. */
+/** Returns the event for giving a permission (identified by its slug) or a role (by its name) to a key. */
 export const connectedToKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.connect_${part.type}_and_key`,
   description: `Connected ${part.type} ${part.id} and key ${keyId}`,
   targets: [{ type: "key", id: keyId }, part],
 });
 
-/** Returns the event of removing a permission or role from a key. */
+/** Returns the event for removing a permission or role from a key. */
 export const disconnectedFromKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.disconnect_${part.type}_and_key`,
   description: `Disconnected ${part.type} ${part.id} and key ${keyId}`,

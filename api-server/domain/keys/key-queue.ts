@@ -35,7 +35,7 @@ import { requestIdOf } from "./queued-key-record.ts";
 export const RETRIES_MAX = 10;
 /** Backoff without jitter: keys are tried one at a time, so keys that failed together are not retried together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
-/** Errors that end the retries, because the API or workspace was deleted. Ids are never reused, so no retry can find it again. */
+/** Errors that end the retries, because the API or workspace was deleted. Ids are never reused, so further retries would fail as well. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
 /** Limits of a time slice. The slice ends when it reaches either of them. */

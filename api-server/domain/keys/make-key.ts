@@ -36,7 +36,7 @@ export interface KeyToMake {
   /** Environment of the key in v1. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles. A missing role is an error, unless `needed` names a permission to create roles. */
+  /** Names of roles. A missing role is created in v1, which declares `createRole`; in v2, it is an error. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs of permissions. Missing permissions are created. */
   readonly permissions?: readonly string[] | undefined;
@@ -69,7 +69,7 @@ interface MakeNeeds<Required extends RequiredPermission> {
 }
 
 /**
- * Atomically creates a key, and the identity and permissions that it names if they are missing.
+ * Creates a key in one transaction with the identity and the permissions that it refers to, if these do not exist yet.
  * @throws PublicError, checked in this order: 404 for the API, 403, 412 for encryption, 400, 404 for a role, 409 `managed_exists`.
  */
 export async function makeKey<Required extends RequiredPermission>(

@@ -90,7 +90,7 @@ test("audit tests cover every managed kind", () => {
   expect(Object.keys(RECORDED).sort()).toEqual([...MANAGED_KINDS].sort());
 });
 
-test("audit log omits the name of a key without a name", () => {
+test("audit log entry of an unnamed key contains no name", () => {
   expect(JSON.parse(JSON.stringify(RECORDED.key[0]?.targets))).toEqual([
     { type: "key", id: "key_1" },
     { type: "api", id: "api_1" },

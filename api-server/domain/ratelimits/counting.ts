@@ -41,8 +41,8 @@ export class ServerCounting implements VerifyDeps {
   }
 
   /**
-   * Loads the counter and spends from it in one step. For keys whose credits change so often that a loaded counter would be outdated before
-   * it is used.
+   * Loads the counter and spends from it in one step. Used for keys whose credits change so often that a loaded counter would be outdated
+   * before it is used.
    */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {
     const { counters, credits } = this.#deps;

@@ -22,7 +22,7 @@ export const itemFields = {
     .max(512)
     .optional()
     .describe(
-      "The secret. The server stores its hash, and an encrypted copy if keys of the API can be recoverable. Takes precedence over `hash`.",
+      "The secret. The server stores its hash and, if key encryption is enabled for the API, an encrypted copy. Takes precedence over `hash`.",
     )
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   hash: z

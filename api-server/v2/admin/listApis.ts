@@ -32,7 +32,7 @@ const ListedApi = z.strictObject({
     })
     .describe("Number of keys of the API."),
   deleteProtection: z.boolean().describe("Whether the API is protected from deletion."),
-  keyEncryption: z.boolean().describe("Whether new keys of the API can be recoverable."),
+  keyEncryption: z.boolean().describe("Whether recoverable keys can be created in the API."),
   defaultPrefix: z
     .string()
     .optional()

@@ -149,7 +149,7 @@ describe("apis.updateApi", () => {
     expect((await settingsOf(apiId)).name).toBe("payments");
   });
 
-  test("apis.updateApi leaves the settings of an API that a manifest or another root key holds", async () => {
+  test("apis.updateApi keeps the settings of a managed API, and those of any API if the root key lacks the permission", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "held" }, { headers: MANAGER });
     const change = { apiId, deleteProtection: true };
     const poor = { rootKey: await t.rootKey(["api.api_other123.update_api", "api.*.read_api"]) };

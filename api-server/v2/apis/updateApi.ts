@@ -49,7 +49,7 @@ const Body = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      "Whether new keys of the API can be recoverable. This also requires that the api-servers have an encryption key.",
+      "Whether recoverable keys can be created in the API. This also requires that the api-servers have an encryption key.",
     ),
 });
 type Body = z.output<typeof Body>;

@@ -147,7 +147,7 @@ export function planApiKey(
       return { type: "update", keyId, changes };
     });
   const changes = current && changesOf(current, spec, name);
-  // The update comes last, because the current key gets the name of the key that it replaces, which an earlier step renames.
+  // The update comes last: it gives the current key the name of the replaced key, which an earlier step must have renamed.
   const updates = current === undefined || changes === undefined ? [] : [{ keyId: current.id, changes }];
   const steps = [...revocations, ...replacements, ...updates.map((one) => ({ type: "update", ...one }) as const)];
   return { steps, current, outcome };
@@ -261,7 +261,7 @@ export async function applyApiKey(
   return {
     outcome: steps.length === 0 ? "unchanged" : issued === undefined ? "updated" : "created",
     ids: { apiId, ...(current === undefined ? {} : { keyId: current.id }) },
-    // When a key comes into use, it gets the name of the spec. This is not reported, because it does not revert another writer's change.
+    // When a key comes into use, it gets the name from the spec. This is not reported, because it does not revert another writer's change.
     changes: current === undefined || isBeingIssued(current) ? [] : changes,
     key: {
       ...outcome,

@@ -32,7 +32,7 @@ export const refuse = (kind: ErrorKind, field: string, message: string): PublicE
   new PublicError(kind, message, { errors: [{ location: `body.spec.${field}`, message }] });
 
 export interface Claim {
-  /** The object, such as `The role editor`. */
+  /** Label of the object in error messages, such as `The role editor`. */
   readonly label: string;
   /** Field of the spec that names the object. */
   readonly field: string;

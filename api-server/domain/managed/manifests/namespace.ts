@@ -59,7 +59,7 @@ export async function applyNamespace(
   return { outcome: stored === undefined ? "created" : "updated", ids: { namespaceId }, changes };
 }
 
-/** Locks and returns the namespace of the manager, or otherwise the live namespace with the desired name. */
+/** Locks and returns the namespace that the manifest manages or, if there is none, the live namespace with the desired name. */
 async function readNamespace(
   { tx, actor }: Transaction,
   { manager, spec }: Pick<Application<RatelimitNamespaceSpec>, "manager" | "spec">,

@@ -86,7 +86,7 @@ export async function applyRole(transaction: Transaction, desired: Application<R
   return { outcome, ids: { roleId }, changes };
 }
 
-/** Locks and returns the role of the manager, or otherwise the role with the desired name. */
+/** Locks and returns the role that the manifest manages or, if there is none, the role with the desired name. */
 async function readRole(
   { tx, actor }: Transaction,
   { manager, spec }: Pick<Application<RoleSpec>, "manager" | "spec">,
