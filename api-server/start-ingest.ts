@@ -16,7 +16,7 @@ import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-po
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */
 const POLL_INTERVAL_MS = 1000;
-/** Maximum time since the last successful batch for a process to be ready. Usually exceeded because a database does not respond. */
+/** A process is not ready if its last successful batch is older than this. The usual cause is a database that does not respond. */
 const READY_MS_MAX = 30_000;
 /**
  * Maximum number of connections, so that no work waits for one: two for batches, one each for a roll-up, the partitions and the list of

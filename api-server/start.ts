@@ -63,8 +63,8 @@ export interface ApiServerConfig {
   readonly port: number;
   readonly logger: Logger;
   /**
-   * Whether the process migrates the database. Default: true. If false, another process must; until then, this process fails to start or,
-   * with `waitsForPostgres`, waits.
+   * Whether the process migrates the database. Default: true. If false, another process must migrate it; until then, this process fails to
+   * start or, with `waitsForPostgres`, waits.
    */
   readonly migrates?: boolean | undefined;
   /** Address of probes, metrics and the API page. Default: the API's own address. */

@@ -20,7 +20,7 @@ export interface IngesterOptions {
   readonly metrics: IngestMetrics;
 }
 
-/** What remains after a round. `behind`: events that are old, or that may soon exceed their workspace's quota. */
+/** Whether events remain after a round. `behind`: some of them are old, or may soon exceed their workspace's quota. */
 export type Remaining = "nothing" | "some" | "behind";
 
 /** Age of the oldest pending event above which ingestion counts as behind. */
@@ -37,8 +37,8 @@ export class Ingester {
   }
 
   /**
-   * Runs one round. Returns what remains to be stored immediately. With `all`, workspaces that are not due yet are included. Throws if a
-   * database is unreachable.
+   * Runs one round. Returns whether events remain that the next round should store. With `all`, workspaces that are not due yet are
+   * included. Throws if a database is unreachable.
    */
   async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<Remaining> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());

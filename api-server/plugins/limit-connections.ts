@@ -29,8 +29,8 @@ export interface ConnectionLimit {
 interface LimitOptions {
   readonly max: number;
   /**
-   * Returns whether connections from this address belong to many clients, such as those of a proxy, and are therefore exempt from the share
-   * per address.
+   * Returns whether many clients share this address, for example because it belongs to a proxy. Its connections are then exempt from the
+   * share per address.
    */
   readonly isProxy: (address: string) => boolean;
   /**

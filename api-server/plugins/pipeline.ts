@@ -178,7 +178,7 @@ function runAuthenticated(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Reports problems with the body before problems with the root key. As an exception, a large body is read only if the sender has a valid
+  // Reports problems with the body before problems with the root key, except for a large body, which is read only if the sender has a valid
   // root key.
   return (arrived) => {
     const { request } = arrived;
@@ -220,7 +220,10 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
     function fail(error: unknown): void {
       if (deadlines.end(running)) sendError(request, reply, error);
     }
-    /** The slot is released when the handler ends, because only then its memory is freed. The response may have been sent earlier. */
+    /**
+     * The slot is released when the handler ends, which may be after the response was sent, because the memory of the body is freed only
+     * then.
+     */
     const release = (): void => request.release?.();
 
     try {

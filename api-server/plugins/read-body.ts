@@ -95,7 +95,7 @@ export function createBodyReader(judge: Checker) {
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
           const release = await limiter.acquire(workspaceId);
-          // Releases the slot if the connection failed while the body waited: in that case, no other code does.
+          // Releases the slot if the connection failed while the body waited, because no other code does so in that case.
           if (isOver) release();
           else request.release = release;
           return;

@@ -64,8 +64,7 @@ const SAVE_EVERY_MS = 2000;
 /** Time for which recent changes are kept, ms. Equals the default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
 /**
- * Maximum duration by which Redis can have been rolled back so that Postgres certainly still has all changes that Redis has lost, even if
- * clocks differ.
+ * If Redis was rolled back by at most this duration, Postgres certainly still has all changes that Redis has lost, even if clocks differ.
  */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
 /** Maximum number of recent changes that are put back into the outbox. Relaying so many takes up to two seconds. */
@@ -123,8 +122,8 @@ export async function beginProjection(
     await renewCreditRevs(db);
     await renewPolicyVersions(db);
   }
-  // Stores the projection's id in Postgres before Redis. Otherwise, after a crash in between, the next relay would begin yet another
-  // projection.
+  // Stores the projection's id in Postgres first and in Redis afterwards. In the reverse order, after a crash in between, the next relay
+  // would begin yet another projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
   // This must come after the statements above: once it has run, the versions no longer show that Postgres was restored, so after an earlier
   // crash, the next relay would not begin a projection.

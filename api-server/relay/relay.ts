@@ -220,7 +220,7 @@ class RelayLoop implements Relay {
     const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // If only the projection state of one workspace is missing, the global state in Redis does not show it; the rejected write is then the
+    // If Redis has lost only the projection state of one workspace, the global state does not show the loss; the rejected write is then the
     // only sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;

@@ -37,8 +37,8 @@ export interface SignedIn {
   readonly session: SessionRow;
   readonly assignments: readonly Assignment[];
   /**
-   * The workspace that the call names, without a check of the person's access to it. If the call names none, the first one that the person
-   * can enter; `undefined` if there is none.
+   * Workspace that the call names; the person's access to it is not checked here. If the call names none, the first workspace that the
+   * person can enter; `undefined` if the person can enter none.
    */
   readonly workspace: EnteredWorkspace | undefined;
 }
