@@ -103,7 +103,7 @@ async function connections(): Promise<number> {
   }
 }
 
-test("api-server has no degradation after the projection is complete, and closes in time leaving no connections open", async () => {
+test("api-server has no degradation after the projection is complete, and closes in time without leaving connections open", async () => {
   const api = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
   await waitFor("it to be whole", () => isComplete(api));
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);

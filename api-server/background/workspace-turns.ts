@@ -75,7 +75,7 @@ export const REFUSAL_METRICS = defineMetrics({
   refused: {
     name: "postern_store_invalid_values_total",
     type: "counter",
-    help: "Invalid values under the Redis prefix of a workspace, which were removed",
+    help: "Invalid values that were removed from the Redis keys of a workspace",
     unit: "values",
     labels: { kind: ["credit-loads", "credit-marks"] },
     bad: "Any increase: a pod of the workspace that the log names may be compromised.",

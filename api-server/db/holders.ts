@@ -14,8 +14,8 @@ const LINKS = {
 } as const;
 
 /**
- * Returns the number of keys that directly hold a permission or role, up to `max`. With `live`, counts only keys that are not deleted, in
- * APIs that are not deleted.
+ * Returns the number of keys that directly hold a permission or role, up to `max`. With `live`, does not count deleted keys or keys of
+ * deleted APIs.
  */
 export async function countHolders(
   db: Queryable,

@@ -108,19 +108,19 @@ describe("is answered by an index:", () => {
   );
 });
 
-test("key search uses the index to continue among keys with the same expiry time", async () =>
+test("key search uses the expiry index to continue among keys with the same expiry time", async () =>
   expect(await indexesOf({ expiresBefore: 3_000_001 }, { atMs: 3_000_000, keyId: "key_8" })).toEqual([
     "keys_by_expiry",
   ]));
 
-test("key search statistics recognize a rare name prefix", async () => {
+test("key search statistics let Postgres estimate few rows for a rare name prefix", async () => {
   const { rows } = await db.query(
     `explain (format json) select from keys k where k.workspace_id = 'ws' and lower(k.name) like 'zz%'`,
   );
   expect(rows[0]["QUERY PLAN"][0].Plan["Plan Rows"]).toBeLessThan(10);
 });
 
-test("key search counts role members by the role index", async () => {
+test("role list counts the keys of a role with the index by role", async () => {
   let plan = "";
   const explaining: Queryable = {
     query: async ({ text, values }: { text: string; values: unknown[] }) => {

@@ -53,8 +53,8 @@ export interface FoundKeyRow {
 }
 
 /**
- * Maximum number of holders of a permission for which the search starts from the list of holders. With more holders, many keys match, so
- * checking the keys one at a time, newest first, fills a page quickly.
+ * If at most this many keys hold a permission, the search starts from the list of these keys. If more hold it, many keys match, so checking
+ * all keys one at a time, newest first, fills a page quickly.
  */
 const HOLDERS_MAX = 5_000;
 

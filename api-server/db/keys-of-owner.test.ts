@@ -37,11 +37,11 @@ async function hashOf(keyId: string): Promise<string> {
 
 describe("a change of the externalId through v2", () => {
   test.each([
-    { name: "to another one clears the owner", body: { externalId: "user_2" }, owner: null },
-    { name: "to none clears the owner", body: { externalId: null }, owner: null },
-    { name: "to the same one keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
-    { name: "that is none keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
-  ])("updateKey with an externalId $name, and always keeps the environment", async ({ body, owner }) => {
+    { name: "another externalId clears the owner", body: { externalId: "user_2" }, owner: null },
+    { name: "a null externalId clears the owner", body: { externalId: null }, owner: null },
+    { name: "the same externalId keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
+    { name: "no externalId keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
+  ])("updateKey with $name and always keeps the environment", async ({ body, owner }) => {
     const { keyId } = await aKey({ ownerId: "user_1", environment: "staging" }, { externalId: "user_1" });
     await t.data("keys.updateKey", { keyId, ...body });
     expect(await row(keyId)).toMatchObject({ owner_id: owner, environment: "staging" });

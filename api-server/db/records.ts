@@ -120,8 +120,8 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * Expressions for a single record. Separate from the array form, because Postgres does not know the length of an array parameter and would
- * plan the statement on each execution, which takes longer than running it.
+ * Expressions for a single record. They are separate from the array form, because Postgres does not know the length of an array parameter
+ * and would plan the statement on each execution, which takes longer than running it.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 

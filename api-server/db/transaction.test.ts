@@ -34,7 +34,7 @@ const rename = (id: string, name: string) => (tx: { query(text: string, values: 
   tx.query("update apis set name = $2 where id = $1", [id, name]);
 const nameOf = async (id: string) => (await db.query("select name from apis where id = $1", [id])).rows[0]?.name;
 
-test("transaction invalidates exactly the records marked by triggers after its commit", async () => {
+test("transaction invalidates, after its commit, exactly the cached records that the triggers list", async () => {
   await db.query("delete from outbox");
   await rename("api_2", "by someone else")(db);
   const result = await inTransaction(deps(), async (tx) => {

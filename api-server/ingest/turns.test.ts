@@ -20,7 +20,7 @@ test("ingester polls a workspace with events immediately and idle ones up to a s
   expect(turns.due(["ws_empty"], 11_000)).toEqual(["ws_empty"]);
 });
 
-test("ingester backs off a failing workspace up to half a minute until a success", () => {
+test("ingester delays a failing workspace by up to half a minute until it succeeds", () => {
   let turn = nextSlice(undefined, "failed", 0);
   expect(turn).toEqual({ dueAtMs: 200, delayMs: 200, failures: 1 });
   for (let i = 0; i < 20; i++) turn = nextSlice(turn, "failed", 0);

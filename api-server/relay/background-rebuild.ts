@@ -21,8 +21,8 @@ export interface BackgroundRebuildOptions {
 }
 
 /**
- * Repeats projections in the background while the relay continues: either that of all records, or those of workspaces whose projections
- * were restarted, one workspace at a time. Workspaces wait while a full projection is in progress.
+ * Repeats projections in the background while the relay continues: either the projection of all records or, one workspace at a time, those
+ * of workspaces whose projections were restarted. Workspaces wait while a full projection is in progress.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;

@@ -113,7 +113,7 @@ describe("the root key", () => {
     await other.close();
   });
 
-  test("root key is read on every request while the change stream is over 30 s behind", async () => {
+  test("root key is read from the database on every request while the change stream is over 30 s behind", async () => {
     const stale = await buildTestApp();
     const status = async () => (await stale.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);

@@ -180,7 +180,7 @@ describe("body validation errors", () => {
     { contentType: "not a type", ok: false },
     { contentType: "application/json; charset=utf-8", ok: true },
     { contentType: "Application/JSON", ok: true },
-  ])("request with content type $contentType is accepted ($ok)", async ({ contentType, ok }) => {
+  ])("request content type $contentType is accepted: $ok", async ({ contentType, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-type": contentType } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Type");
@@ -190,7 +190,7 @@ describe("body validation errors", () => {
     { contentEncoding: "gzip", ok: false },
     { contentEncoding: "identity, br", ok: false },
     { contentEncoding: "identity", ok: true },
-  ])("request with content encoding $contentEncoding is accepted ($ok)", async ({ contentEncoding, ok }) => {
+  ])("request content encoding $contentEncoding is accepted: $ok", async ({ contentEncoding, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-encoding": contentEncoding } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Encoding");

@@ -274,7 +274,7 @@ function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where,
   if (values !== undefined) return [{ field: at, isList, values }];
   if (PLAIN.has(name)) return [];
   throw new Error(
-    `${path} takes ${at}, and nobody has said whether that names a thing: list ${name} in api-server/test/references.ts`,
+    `${path} takes ${at}, and it is not known whether this field names an object: list ${name} in api-server/test/references.ts`,
   );
 }
 

@@ -67,7 +67,7 @@ export const OVERRIDDEN_LIMIT = 5;
 const HOUR_MS = 3_600_000;
 
 export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: string; ask: Ask }): Resources {
-  // Random suffix. With it, a name that leaks into a response is recognized, and no two names end in the same characters.
+  // Random suffix. It lets a test recognize a name that leaks into a response, and no two names end in the same characters.
   const name = (what: string): string => `${what}_${randomBytes(6).toString("hex")}`;
 
   async function api(): Promise<string> {

@@ -555,7 +555,7 @@ describe("cross-site requests", () => {
 });
 
 describe("sign-in throttling", () => {
-  test("address can fail ten sign-in attempts per minute, and its limit does not affect others", async () => {
+  test("address can make ten failed sign-in attempts per minute, and does not use up the limit of others", async () => {
     let nowMs = 0;
     const bounds = { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => nowMs };
     const bounded = await buildTestApp({ trustedProxies: ["127.0.0.1"], signIn: { bounds } });

@@ -250,12 +250,12 @@ test("every tenancy exception names an existing procedure and field", () => {
   expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
 
-test("string field that no tenancy test lists makes the tests fail with instructions", () => {
+test("tenancy tests fail with instructions if a string field is not listed in them", () => {
   const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
   const post = { requestBody: { content: { "application/json": { schema } } } };
   const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
   expect(() => findReferences(document)).toThrow(
-    "bills.getBill takes invoiceId, and nobody has said whether that names a thing: list invoiceId in api-server/test/references.ts",
+    "bills.getBill takes invoiceId, and it is not known whether this field names an object: list invoiceId in api-server/test/references.ts",
   );
 });
 
@@ -352,7 +352,7 @@ test("manager name is scoped to one workspace", async () => {
   expect(foreign.status).toBe(404);
 });
 
-test("key string of another workspace is neither a key nor a root key", async () => {
+test("key of another workspace is accepted neither as a key nor as a root key", async () => {
   const { own, call } = await newForeignWorkspace();
   const { key } = theirs.key;
   expect((await call("keys.verifyKey", { key })).body.data).toEqual({ valid: false, code: "NOT_FOUND" });

@@ -12,12 +12,12 @@ const ResponseBody = z.object({
   status: service("`ok`.", "ok"),
   services: z
     .object({
-      metrics: service("What counts requests.", "prometheus"),
-      logger: service("What writes logs.", "pino"),
-      ratelimit: service("What counts limits.", "sliding-window"),
-      usagelimit: service("What counts credits.", "shared-counter"),
+      metrics: service("Implementation that counts requests.", "prometheus"),
+      logger: service("Implementation that writes logs.", "pino"),
+      ratelimit: service("Implementation that counts limits.", "sliding-window"),
+      usagelimit: service("Implementation that counts credits.", "shared-counter"),
     })
-    .describe("Implementations in use."),
+    .describe("Implementations of the services that the server uses."),
 });
 
 export const liveness = defineOpenV1Procedure({

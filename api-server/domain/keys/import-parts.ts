@@ -11,7 +11,7 @@ import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/p
  * with the same names get the same rows.
  */
 
-/** Maximum number of attempts. An attempt fails if another transaction created a row and it is deleted before this one can read it. */
+/** Maximum number of attempts. An attempt fails if a row that another transaction has created is deleted before this one can read it. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Actor, "caller" | "deps" | "require">;

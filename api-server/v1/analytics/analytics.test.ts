@@ -299,7 +299,7 @@ describe("keys.getVerifications", () => {
     expect(verifications.length).toBeGreaterThan(0);
   });
 
-  test("v1 keys.getVerifications omits days that have only other outcomes", async () => {
+  test("v1 keys.getVerifications omits days without any of the outcomes that it returns", async () => {
     const { keyId } = await aKey({});
     use({ keyId, timeMs: hourMs, outcome: "DISABLED" });
     await t.ingest();

@@ -188,8 +188,8 @@ async function identityOf(
 }
 
 /**
- * Code by whose count each value of `orderBy` sorts. Sorting by `unauthorized` or `notFound` has no effect, because no key has these
- * outcomes.
+ * For each value of `orderBy`, the code whose count determines the order. Sorting by `unauthorized` or `notFound` has no effect, because no
+ * key has these outcomes.
  */
 const CODES: Readonly<Record<OrderBy, CountOrder["by"]>> = {
   time: "time",

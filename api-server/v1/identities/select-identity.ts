@@ -2,7 +2,7 @@ import { findIdentity, findIdentityIdByExternalId } from "../../db/identities.ts
 import { identityNotFound, invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 
-/** Names an identity by one of two fields; the id takes precedence. */
+/** Selects an identity by one of two fields; the id takes precedence. */
 export interface IdentitySelector {
   readonly identityId?: string | undefined;
   readonly externalId?: string | undefined;

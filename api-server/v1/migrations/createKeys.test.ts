@@ -80,7 +80,7 @@ test("v1 migrations.createKeys creates no key if a reference is missing (412) or
   expect((await t.call("identities.getIdentity", { identity: "never_made" })).status).toBe(404);
 });
 
-test("v1 migrations.createKeys names up to 20 missing permissions", async () => {
+test("v1 migrations.createKeys lists up to 20 missing permissions in its error", async () => {
   const permissions = Array.from({ length: 1_000 }, (_, i) => `missing.${i}`);
   const reply = await refused([{ apiId, plaintext: newSecret(), permissions }]);
   expect(reply).toMatch(/^412 .*permission missing\.0, .* and 980 more\.$/);

@@ -171,7 +171,7 @@ test("v1 migrations.enqueueKeys for a missing API, or one of another workspace, 
   expect(await waiting()).toBe(0);
 });
 
-test("v1 migrations.enqueueKeys accepts from zero to 100 keys", async () => {
+test("v1 migrations.enqueueKeys accepts 0 to 100 keys", async () => {
   const secrets = Array.from({ length: 100 }, newSecret);
   expect((await enqueue(secrets.map((plaintext) => ({ plaintext })))).status).toBe(202);
   expect((await enqueue([])).status).toBe(202);

@@ -16,7 +16,7 @@ export const PermissionIdentifier = z
 const SLUG_MAX = 128;
 
 export const PermissionSlug = PermissionIdentifier.max(SLUG_MAX).describe(
-  "Slug, by which permission queries name the permission. Unique in the workspace (case-insensitive).",
+  "Slug, which permission queries use to refer to the permission. Unique in the workspace (case-insensitive).",
 );
 
 export const RoleName = z
@@ -60,7 +60,7 @@ export const PermissionResponse = z.object({
     .meta({ examples: ["documents.read"] }),
   slug: z
     .string()
-    .describe("Slug, by which permission queries name the permission.")
+    .describe("Slug, which permission queries use to refer to the permission.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionResponse.optional(),
 });

@@ -59,8 +59,8 @@ const Body = z.object({
   async: z
     .boolean()
     .default(false)
-    .describe("Whether this process counts by itself and syncs in the background, which is faster but less exact."),
-  meta: Details.optional().describe("Accepted but not stored."),
+    .describe("Whether the api-server process counts by itself and syncs in the background, which is faster but less exact."),
+  meta: Details.optional().describe("Accepted for compatibility; not stored."),
   resources: z
     .array(Resource)
     .max(RESOURCES_MAX)

@@ -3,7 +3,7 @@ import type { RequiredPermission } from "../../domain/permissions/required-permi
 import { invalidField, namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
 
-/** Names a namespace by one of two fields; the id takes precedence. An empty string counts as omitted. */
+/** Selects a namespace by one of two fields; the id takes precedence. An empty string counts as omitted. */
 export interface NamespaceSelector {
   readonly namespaceId?: string | undefined;
   readonly namespaceName?: string | undefined;

@@ -64,7 +64,7 @@ test("disableKeysOfOwner with an API disables only the keys of that API", async 
   expect([await isEnabled(one.keyId), await isEnabled(two.keyId)]).toEqual([true, false]);
 });
 
-test("disableKeysOfOwner that lacks the permission for one of the keys disables no key, and the error names the API", async () => {
+test("disableKeysOfOwner without permission for one of the keys disables no key, and the error names the API", async () => {
   const [one, two] = [await create("mixed"), await create("mixed", { apiId: second })];
   const rootKey = await t.rootKey([`api.${first}.update_key`]);
   const refused = await disable({ externalId: "mixed" }, rootKey);

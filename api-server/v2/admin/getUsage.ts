@@ -95,7 +95,7 @@ const Data = z.strictObject({
     .describe(
       "Hours and days in chronological order, including those without verifications; or keys and identities with verifications, most used first.",
     ),
-  hasMore: z.boolean().describe("Whether `limit` omitted keys or identities."),
+  hasMore: z.boolean().describe("Whether keys or identities were omitted because of `limit`."),
 });
 type Data = z.input<typeof Data>;
 
@@ -121,7 +121,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const keySpaceIds = await readableKeySpaces(call);
   if (from >= to) throw invalidField("body.to", "must be after from");
   const { slice, by } = groupBy === undefined ? { slice: undefined, by: [] } : GROUPS[groupBy];
-  // Reads one extra row, whose existence shows that there are more.
+  // Reads one extra row. If it exists, the result has more rows than `limit`.
   const rowsMax = by.length === 0 ? undefined : limit + 1;
   const counted = await countVerifications(deps, {
     workspaceId: caller.workspaceId,

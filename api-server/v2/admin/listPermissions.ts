@@ -7,7 +7,10 @@ import { PermissionOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
-/** Maximum number of roles in the response, which are columns of a matrix. It limits a page of 500 permissions to 50,000 cells. */
+/**
+ * Maximum number of roles in a request. Each role is a column of the dashboard's matrix, so a page of 500 permissions has at most 50,000
+ * cells.
+ */
 const ROLES_MAX = 100;
 
 const Body = z.strictObject({

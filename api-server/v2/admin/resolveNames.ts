@@ -39,7 +39,7 @@ const ObjectName = z.strictObject({
   keySpaceId: z
     .string()
     .optional()
-    .describe("Id of the API's key space. Usage is counted by it. Only for APIs.")
+    .describe("Id of the API's key space, by which usage is counted; only for APIs.")
     .meta({ examples: ["ks_2bCd4Ef6Gh8Jk1Mn"] }),
   deleted: z.boolean().describe("Whether the object was deleted. Names of deleted objects are kept for 30 days."),
 });

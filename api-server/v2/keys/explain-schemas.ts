@@ -64,7 +64,7 @@ export const ASKED = {
     )
     .max(32)
     .optional()
-    .describe("Headers of the request at the gate that rules match or that limits count by.")
+    .describe("Headers of the request at the gate. Needed only if rules match them or limits count by them.")
     .meta({ examples: [[{ name: "X-Api-Version", value: "2" }]] }),
   clientIp: z
     .string()

@@ -197,7 +197,7 @@ describe("at a gate", () => {
       expect([blind.status, blind.body.error.errors[0].location]).toEqual([400, "body.clientIp"]);
     });
 
-    test("explainVerification shows the failed attempts of the address, and exempts a key that recently succeeded from it", async () => {
+    test("explainVerification shows the failed attempts of the address, and exempts a key that recently succeeded from this address", async () => {
       const { keyId, apiId } = await resources.key();
       const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts: { limit: 2, duration: "1h" } });
       const asked = { keyId, policyId, clientIp: "198.51.100.7" };
@@ -259,7 +259,7 @@ describe("at a gate", () => {
     });
   });
 
-  test("explainVerification states onStale and whether gates apply it now", async () => {
+  test("explainVerification shows the value of onStale and whether gates apply it now", async () => {
     const { keyId, apiId } = await resources.key();
     const stale = async (onStale: PolicyFields["onStale"], stalenessMs: number | undefined) => {
       const policyId = await aGate(apiId, { onStale });

@@ -361,7 +361,7 @@ describe("credits", () => {
     });
   });
 
-  test("verifyKey returns credits even if an earlier check rejects", async () => {
+  test("verifyKey returns the remaining credits even if an earlier check rejects the key", async () => {
     const { key } = await create({ enabled: false, credits: { remaining: 5 } });
     expect(await verify(key)).toMatchObject({ code: "DISABLED", credits: 5 });
   });

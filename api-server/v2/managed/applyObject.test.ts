@@ -474,7 +474,7 @@ describe("fencing numbers", () => {
     expect((await applied(manager, spec, { onlyIfFence: 1 })).outcome).toBe("unchanged");
   });
 
-  test("call of a former leader that has begun ends before the fencing number rises, and a later one is rejected", async () => {
+  test("call that a former leader has begun ends before the fencing number rises, and its later calls are rejected", async () => {
     const manager = aManager("Role");
     await applied(manager, aRole(), { onlyIfFence: 1 });
     const block = await api.deps.db.connect();

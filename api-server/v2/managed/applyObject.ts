@@ -184,7 +184,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   });
   const { outcome, changes, warnings = [] } = applied;
   const answer = { outcome, changes: [...changes], warnings: [...warnings] };
-  // Objects that a dry run created do not exist, so their ids are omitted.
+  // A dry run rolls back the objects that it creates, so their ids are omitted.
   if (dryRun) return { ...answer, ids: outcome === "created" ? {} : applied.ids };
   const { key } = applied;
   const stored = {

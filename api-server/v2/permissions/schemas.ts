@@ -60,7 +60,7 @@ export const PermissionOut = z.strictObject({
     .meta({ examples: ["Read documents"] }),
   slug: z
     .string()
-    .describe("Slug, by which permission queries name the permission.")
+    .describe("Slug, which permission queries use to refer to the permission.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionOut.optional(),
 });
