@@ -117,7 +117,10 @@ export const RatelimitIn = z.object({
     .min(1000)
     .describe("Window length in ms.")
     .meta({ examples: [60_000] }),
-  autoApply: z.boolean().default(false).describe("Whether every verification charges this limit, even if the call does not name it."),
+  autoApply: z
+    .boolean()
+    .default(false)
+    .describe("Whether every verification charges this limit, even if the call does not name it."),
 });
 export type RatelimitIn = z.output<typeof RatelimitIn>;
 
@@ -170,7 +173,9 @@ export const DurationOut = z
   .int()
   .describe("Window length in ms.")
   .meta({ examples: [60_000] });
-export const AutoApplyOut = z.boolean().describe("Whether every verification charges this limit, even if the call does not name it.");
+export const AutoApplyOut = z
+  .boolean()
+  .describe("Whether every verification charges this limit, even if the call does not name it.");
 const SlugOut = z.string().meta({ examples: ["documents.read"] });
 const RoleNameOut = z.string().meta({ examples: ["editor"] });
 export const SlugsOut = z

@@ -8,7 +8,9 @@ import { Description, PermissionId, PermissionIdentifier, PermissionSlug } from 
 
 const Body = z.object({
   name: PermissionIdentifier.describe("Display name; need not be unique."),
-  slug: PermissionSlug.optional().describe("Slug, which permission queries use to refer to the permission. Default: the name."),
+  slug: PermissionSlug.optional().describe(
+    "Slug, which permission queries use to refer to the permission. Default: the name.",
+  ),
   description: Description.optional(),
 });
 type Body = z.output<typeof Body>;

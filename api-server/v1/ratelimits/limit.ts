@@ -59,7 +59,9 @@ const Body = z.object({
   async: z
     .boolean()
     .default(false)
-    .describe("Whether the api-server process counts by itself and syncs in the background, which is faster but less exact."),
+    .describe(
+      "Whether the api-server process counts by itself and syncs in the background, which is faster but less exact.",
+    ),
   meta: Details.optional().describe("Accepted for compatibility; not stored."),
   resources: z
     .array(Resource)
