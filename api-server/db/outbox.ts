@@ -2,8 +2,9 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * An outbox entry names a record that must be projected again. `keyId` identifies a key, because its hash may change before the record is
- * read. `everything` means that a table was truncated: Postgres runs no row triggers for that, so the rows have no entries of their own.
+ * An outbox entry identifies a record that must be projected again. A key is identified by `keyId`, because its hash may change before the
+ * record is read. `everything` means that a table was truncated: Postgres runs no row triggers for that, so the rows have no entries of
+ * their own.
  */
 export interface ReadEntry {
   readonly seq: number;

@@ -29,9 +29,9 @@ export const assignmentsOf = (
   { rolesOfGroups }: { readonly rolesOfGroups: RolesOfGroups },
 ): readonly Assignment[] => (signedInBy === "link" ? roles : rolesOfGroups(groups));
 
-/** A session, and the workspace that the call names. */
+/** A session, and the workspace that the call specifies. */
 export interface SessionInWorkspaceRow extends SessionRow {
-  /** Workspace that the call names; `null` if the call names no workspace, or if that workspace does not exist. */
+  /** Workspace of the call; `null` if the call specifies no workspace, or one that does not exist. */
   readonly workspace_id: string | null;
   readonly workspace_name: string | null;
   readonly workspace_enabled: boolean | null;

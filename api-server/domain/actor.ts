@@ -27,7 +27,7 @@ export interface CallerSession {
 /** Details of the request, for audit rows, events and IP allow-lists. */
 export interface Origin {
   readonly requestId: string;
-  /** Client address: that of the connection or, behind a trusted proxy, the one that the proxy reports. */
+  /** Address of the client: the peer address of the connection or, behind a trusted proxy, the address that the proxy reports. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
 }

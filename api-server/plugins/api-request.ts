@@ -36,7 +36,7 @@ export interface ApiRequest {
   readonly query: unknown;
   /** Path parameters. */
   readonly params: unknown;
-  /** Client address: that of the connection or, behind a trusted proxy, the one that the proxy reports. */
+  /** Address of the client: the peer address of the connection or, behind a trusted proxy, the address that the proxy reports. */
   readonly ip: string;
   /** Arrival time, as `performance.now()`. */
   readonly startedMs: number;

@@ -31,7 +31,7 @@ const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /**
- * Returns the validator of a body. `url` is the path of the procedure, and is named in the detail of an error. The schema is compiled for
+ * Returns the validator of a body. `url` is the path of the procedure, which the detail of an error contains. The schema is compiled for
  * the first body, because compiling the schemas of all procedures would delay the start of the server.
  */
 export function bodyValidator(schema: z.ZodType, url: string): BodyValidator {
@@ -87,8 +87,8 @@ function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
 }
 
 /**
- * Returns the location of an error: `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member is named as if it
- * existed.
+ * Returns the location of an error: `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member has the location
+ * that it would have if it existed.
  */
 function locate({ instancePath, keyword, params }: ErrorObject): string {
   let location = "body";

@@ -129,7 +129,7 @@ export async function projectRecords(
   return inSnapshot(db, () => writeRecords({ db, writer, projectionId }, { refs, version, announce: false }));
 }
 
-/** Returns the distinct records that the entries name. Keys are named by the hash that they have in this snapshot. */
+/** Returns the distinct records to which the entries refer. A key is identified by the hash that it has in this snapshot. */
 async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();

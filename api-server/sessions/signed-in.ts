@@ -37,8 +37,8 @@ export interface SignedIn {
   readonly session: SessionRow;
   readonly assignments: readonly Assignment[];
   /**
-   * Workspace that the call names; the person's access to it is not checked here. If the call names none, the first workspace that the
-   * person can enter; `undefined` if the person can enter none.
+   * Workspace that the call specifies; the person's access to it is not checked here. If the call specifies none, the first workspace that
+   * the person can enter; `undefined` if the person can enter none.
    */
   readonly workspace: EnteredWorkspace | undefined;
 }

@@ -110,7 +110,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
   /** Creates a client for one sign-in, with the current secret. */
   function clientOf(metadata: Configuration): Configuration {
     const server = metadata.serverMetadata();
-    // A provider whose metadata omits the supported methods supports `client_secret_basic` (OpenID Connect Discovery 1.0).
+    // If a provider's metadata does not list its authentication methods, it supports `client_secret_basic` (OpenID Connect Discovery 1.0).
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const withSecret = methods.includes("client_secret_basic") ? ClientSecretBasic : ClientSecretPost;
     const made = new Configuration(

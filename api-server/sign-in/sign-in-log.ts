@@ -11,7 +11,8 @@ import { actorOf } from "../sessions/signed-in.ts";
 
 /*
  * Writes sign-ins and sign-outs to the audit log. Each workspace has its own log, and a person may have access to many: the row is written
- * to each workspace that the person's assignments name, or to the workspace `default` if the person can enter all workspaces, or none.
+ * to the log of each workspace in the person's assignments, or to that of the workspace `default` if the person can enter all workspaces,
+ * or none.
  */
 
 const WORKSPACES_MAX = 20;

@@ -40,7 +40,7 @@ export const everyProcedure: readonly AProcedure[] = [
   })),
 ];
 
-/** Returns, by procedure path, the request fields that name objects. */
+/** Returns, by procedure path, the request fields that refer to objects. */
 export const everyReference = (): Map<string, readonly Reference[]> =>
   new Map([
     ...findReferences(buildOpenApi(procedures) as unknown as OpenApi),

@@ -14,18 +14,18 @@ export interface Expected {
   /** Additional permissions, by circumstance. The circumstances are those of `sample-calls.ts`. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Body fields that are looked up before the permission check. If such a field names an unknown object, even a root key without
-   * permissions gets 404. For all other fields, it gets 403.
+   * Body fields that are looked up before the permission check. If such a field refers to an unknown object, even a root key without
+   * permissions gets 404. If any other field does, such a root key gets 403.
    */
   readonly lookedUpFirst?: readonly string[];
   /**
-   * Whether the 403 error names no id, because the call is rejected before the key's API is known. A root key that has the permission only
-   * for another API gets the error for a key that was not found.
+   * Whether the 403 error contains no id, because the call is rejected before the key's API is known. A root key that has the permission
+   * only for another API gets the error for a key that was not found.
    */
   readonly hidesIds?: true;
   /** Whether the permission for any other object suffices. The call then returns an empty result. */
   readonly narrows?: true;
-  /** Whether a root key that has the permission for no object at all is rejected before any read, with an error that names no id. */
+  /** Whether a root key that has the permission for no object at all is rejected before any read, with an error that contains no id. */
   readonly strangersLearnNoId?: true;
   /** Alternative permissions, by the permission in `also` that each can replace. */
   readonly orElse?: Readonly<Record<string, string>>;

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import type { KeyResource, Resources } from "./resources.ts";
 
 /*
- * Finds the request fields that name objects of the workspace, by the fields' names in the OpenAPI document. A string field whose name is
- * not listed is an error, so no procedure can be forgotten.
+ * Finds the request fields that refer to objects of the workspace, by the fields' names in the OpenAPI document. A string field whose name
+ * is not listed is an error, so no procedure can be forgotten.
  */
 
 /** Ids and names of one object of every kind, in one workspace. */
@@ -58,7 +58,7 @@ async function managersOfEach(resources: Resources): Promise<Record<string, stri
   };
 }
 
-/** Returns the values of a field that name one of these objects, without duplicates. */
+/** Returns the distinct values of a field that refer to one of these objects. */
 type Names = (each: OneOfEach, body: unknown) => readonly string[];
 
 const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
@@ -134,13 +134,13 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   keyId: ({ key }) => [key.keyId],
 };
 
-/** String fields that name no object, or only a part of the object in another field. */
+/** String fields that refer to no object, or only to a part of the object in another field. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
   // Settings of an API.
   ...["defaultPrefix", "ipAllowList"],
-  // A label for counting usage, which is separate in each workspace, so it names no object.
+  // A label for counting usage. It refers to no object, and usage is counted separately in each workspace.
   "keySpaceId",
   // First part of a policy name.
   "cluster",
@@ -161,7 +161,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   "v1UsedSince",
   // Permissions that the caller expects the role to have. They are only compared.
   "expected",
-  // Fields of a compiled policy, which name no object.
+  // Fields of a compiled policy that refer to no object.
   ...["exact", "template", "hosts", "by", "scheme", "trustedProxies"],
 ]);
 
@@ -206,7 +206,7 @@ function inputOf({ requestBody, parameters }: Operation): Schema | undefined {
   return parameters && { properties: Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])) };
 }
 
-/** Returns the fields that name objects, by procedure path such as `keys.getKey`. Throws for a string field with an unknown name. */
+/** Returns the fields that refer to objects, by procedure path such as `keys.getKey`. Throws for a string field with an unknown name. */
 export function findReferences({ paths, components }: OpenApi): Map<string, readonly Reference[]> {
   const byPath = new Map<string, readonly Reference[]>();
   for (const [url, { post, get }] of Object.entries(paths)) {
@@ -256,7 +256,7 @@ const BY_PLACE: Readonly<Record<string, Names>> = {
   "roles[].name": ({ role }) => [role.name],
 };
 
-/** String fields that name no object, by field path, or by procedure and field path. */
+/** String fields that refer to no object, by field path, or by procedure and field path. */
 const PLAIN_PLACES: ReadonlySet<string> = new Set([
   "resources[].id",
   // A header of the request to be explained.
@@ -312,7 +312,7 @@ export function withValue(body: unknown, reference: Reference, value: string): u
   return copy;
 }
 
-/** Returns a value of the same format that names no object in any workspace. */
+/** Returns a value of the same format that refers to no object in any workspace. */
 export const absent = (value: string): string =>
   `${value.slice(0, value.endsWith("=") ? -9 : -8)}${ABSENT}${value.endsWith("=") ? "=" : ""}`;
 const ABSENT = randomBytes(4).toString("hex");

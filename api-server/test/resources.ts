@@ -41,7 +41,7 @@ export interface Resources {
   readonly ask: Ask;
   name(what: string): string;
   api(): Promise<string>;
-  /** Creates a key in a new API unless the body names one. */
+  /** Creates a key in a new API unless the body specifies an API. */
   key(body?: { readonly apiId?: string; readonly [field: string]: unknown }): Promise<KeyResource>;
   identity(): Promise<{ identityId: string; externalId: string }>;
   permission(): Promise<{ permissionId: string; slug: string }>;

@@ -3,7 +3,7 @@ import { A_LIMIT, type MakeCall, nothing, ofApi, ofEncryptingApi, ofKey, type Sa
 
 /* Successful calls of every v1 procedure, in the form of `sample-calls.ts`. For a GET procedure the body is sent as a query string. */
 
-/** v1 calls name an identity or a namespace in either of two fields. */
+/** A v1 call can refer to an identity or a namespace by either of two fields. */
 const ofIdentity = (rest: object = {}) => ({
   always: async (resources: Resources) => {
     const { identityId } = await resources.identity();
@@ -62,7 +62,7 @@ const linkCall = async (
   body: { keyId: (await resources.key(key)).keyId, [noun]: [item] },
 });
 
-/** Links a permission or role to a key. Permissions are named by slug if the procedure has that field. */
+/** Links a permission or role to a key. Permissions are identified by slug if the procedure has that field. */
 const connecting = (noun: LinkNoun, { bySlug = false } = {}) => ({
   always: async (resources: Resources) => linkCall(resources, noun, { id: (await newEnd(resources, noun)).id }),
   ...(bySlug

@@ -17,7 +17,7 @@ interface Documented {
   readonly path: string;
   /** HTTP method. The input is the query string of a GET or the body of a POST. */
   readonly method: "GET" | "POST";
-  /** Path of the v2 procedure that replaces this one, such as `keys.createKey`. Every response names it. */
+  /** Path of the v2 procedure that replaces this one, such as `keys.createKey`. A header of every response refers to it. */
   readonly successor: string;
   /** Effect, with the same meaning as in `Procedure` of procedure.ts. */
   readonly effect: "read" | "change";

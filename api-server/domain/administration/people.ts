@@ -94,7 +94,8 @@ export interface EndedSessions {
 
 /**
  * Ends a session or, with `everywhere`, all sessions of the same person that give a role in the workspace. Takes effect with the next call.
- * Returns `undefined` if none is open. If the caller is not allowed to end one of them, throws PublicError 403 and ends none.
+ * Returns `undefined` if no such session is open. Throws PublicError 403, and ends no session, if the caller is not allowed to end one of
+ * them.
  */
 export async function endSessionsOfPerson(
   administrator: Administrator,

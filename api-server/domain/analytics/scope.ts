@@ -4,7 +4,7 @@ import { listNamespaceIds } from "../../db/namespaces.ts";
 
 interface Held {
   readonly workspaceId: string;
-  /** Ids that the root key's permission tuples name. */
+  /** Ids in the root key's permission tuples. */
   readonly ids: "all" | readonly string[];
 }
 

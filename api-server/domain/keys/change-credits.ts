@@ -18,7 +18,7 @@ export interface CreditsChange<Required extends RequiredPermission> {
   readonly value: number | null | undefined;
   /** Permission that the root key needs on the key's API. */
   readonly needed: Required;
-  /** Field of the request that contains the operation. Errors name it as their location. */
+  /** Field of the request that contains the operation. Errors report it as the location of the problem. */
   readonly operationField: string;
 }
 

@@ -48,7 +48,7 @@ export interface KeyChange<Required extends RequiredPermission> {
   readonly changes: KeyChanges;
   /** Permission that the root key needs on the key's API. */
   readonly needed: Required;
-  /** Field of the request that contains the refill. Errors name it as their location. */
+  /** Field of the request that contains the refill. Errors report it as the location of the problem. */
   readonly refillField: string;
   /** Replaces the roles and permissions of the locked key. Returns the audit events. */
   readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;

@@ -33,7 +33,7 @@ export interface EnabledKeys {
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Some of the skipped managed keys, to be named in the message. */
+  /** Some of the skipped managed keys, to be listed in the message. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 

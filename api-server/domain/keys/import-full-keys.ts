@@ -196,7 +196,7 @@ async function importOne(
   );
 }
 
-/** Returns each named permission or role once, even if it is named several times. */
+/** Returns each permission or role in the list once, even if it occurs several times. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = names.flatMap((name) => known.get(name.toLowerCase()) ?? []);
   return [...new Map(picked.map((part) => [part.id, part])).values()];

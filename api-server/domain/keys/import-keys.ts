@@ -37,7 +37,7 @@ interface Prepared {
 }
 
 /**
- * Stores the keys whose hash is new, with the identities, permissions and roles that they name.
+ * Stores the keys whose hash is new, with the identities, permissions and roles to which they refer.
  * @param options.entries the keys by the stored form of their hash.
  * @returns the ids of the stored keys, by their hash.
  */
@@ -101,7 +101,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Returns each named permission or role once, even if it is named several times, with the same or different letter case. */
+/** Returns each permission or role in the list once, even if it occurs several times, with the same or different letter case. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

@@ -7,8 +7,8 @@ import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
 /*
- * Looks up the permissions, roles and identities that imported keys name, for all keys together. Creates missing ones. Concurrent callers
- * with the same names get the same rows.
+ * Looks up the permissions, roles and identities to which imported keys refer, for all keys together. Creates missing ones. Concurrent
+ * callers with the same names get the same rows.
  */
 
 /** Maximum number of attempts. An attempt fails if a row that another transaction has created is deleted before this one can read it. */

@@ -29,7 +29,7 @@ export function auditEvent<Audited extends { readonly id: string }>(
   return { event, description, targets: targets(object) };
 }
 
-/** Locks and returns the object that a call names. Throws the PublicError 404 for the object's kind. */
+/** Locks and returns the object to which a call refers. Throws the PublicError 404 for the object's kind. */
 export async function lockManaged<Row extends ManagedRow, Ref extends NamedObject>(
   tx: Queryable,
   { lock, notFound }: Pick<ManagedResource<Row, Ref>, "lock" | "notFound">,

@@ -86,7 +86,7 @@ export interface LockableResource<Row extends ManagedRow> {
   readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
 }
 
-/** An override, named by its identifier, in a namespace that is already locked. */
+/** An override, given by its identifier, in a namespace that is already locked. */
 export interface NamedOverride extends NamedObject {
   readonly namespace: Pick<NamespaceRow, "id" | "name">;
 }

@@ -27,7 +27,7 @@ export const UNMANAGED: Management = { manager: undefined, adopt: false, release
 /**
  * Must be called before a managed object is changed or deleted, with its row locked.
  * @returns the manager that the row must have after a change; `null` if the object is or becomes unmanaged.
- * @throws PublicError 409 `managed_by_manifest` if another manager manages it, or the caller names no manager.
+ * @throws PublicError 409 `managed_by_manifest` if another manager manages it, or the call has no manager header.
  */
 export function guardManaged(
   { management }: Managing,

@@ -8,8 +8,8 @@ import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-lin
 import type { RequiredPermission } from "./required-permissions.ts";
 
 /*
- * Permissions and roles as v1 names them for a key: each by id or name, with a flag that allows creating it. In v2, there is no such flag:
- * the procedure determines whether missing ones are created.
+ * Permissions and roles in v1 requests about a key: each is given by id or name, with a flag that allows creating it. In v2, there is no
+ * such flag: the procedure determines whether missing ones are created.
  */
 
 export interface NamedLink {
@@ -28,7 +28,7 @@ export interface Linked<Row> {
 }
 
 /**
- * Returns the permissions that the links name, and creates missing ones if their link allows it.
+ * Returns the permissions to which the links refer, and creates missing ones if their link allows it.
  * @param required permission that the root key needs to create a permission.
  * @throws PublicError before any write: 404 if a permission is missing and its link does not allow creating it, otherwise 403 if the root
  * key lacks `required`.
@@ -55,7 +55,7 @@ export async function permissionsOfLinks<Required extends RequiredPermission>(
 }
 
 /**
- * Returns the roles that the links name, and creates missing ones, without permissions, if their link allows it.
+ * Returns the roles to which the links refer, and creates missing ones, without permissions, if their link allows it.
  * @param required permission that the root key needs to create a role.
  * @throws PublicError before any write: 404 if a role is missing and its link does not allow creating it, otherwise 403 if the root key
  * lacks `required`.
@@ -78,7 +78,7 @@ export async function rolesOfLinks<Required extends RequiredPermission>(
   return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events: [...events] };
 }
 
-/** Returns the ids of the existing permissions that the links name. */
+/** Returns the ids of the existing permissions to which the links refer. */
 export async function idsOfPermissionLinks(
   tx: PoolClient,
   { caller }: Pick<Actor, "caller">,
@@ -90,7 +90,7 @@ export async function idsOfPermissionLinks(
   return new Set([...ids, ...found.map(({ id }) => id)]);
 }
 
-/** Returns the ids of the existing roles that the links name. */
+/** Returns the ids of the existing roles to which the links refer. */
 export async function idsOfRoleLinks(
   tx: PoolClient,
   { caller }: Pick<Actor, "caller">,

@@ -68,11 +68,11 @@ const declare =
 
 /** Scope: the API of the call (`A(x)` in api-v2.md section 1). */
 export const onApi = declare("api", "apiId");
-/** Scope: all APIs. The tuple `api.*.ACTION` is required, because the call names no single API. */
+/** Scope: all APIs. The tuple `api.*.ACTION` is required, because the call is not about a single API. */
 export const onApis = declare("api");
 /** Scope: the rate-limit namespace of the call (`L(x)` in api-v2.md section 1). */
 export const onNamespace = declare("ratelimit", "namespaceId");
-/** Scope: all rate-limit namespaces, because the call names no single namespace. */
+/** Scope: all rate-limit namespaces, because the call is not about a single namespace. */
 export const onNamespaces = declare("ratelimit");
 /**
  * Scope: the identity of the call (`I(x)` in api-v2.md section 1). In v2, only the read permission has a form with an id; in v1, the delete
@@ -81,7 +81,7 @@ export const onNamespaces = declare("ratelimit");
 export const onIdentity = declare("identity", "identityId");
 /** Scope: the identities of an environment, which v1 lists (api-v1.md section 9). */
 export const onIdentitiesOfEnvironment = declare("identity", "environment");
-/** Scope: all identities, because the call names no single identity. */
+/** Scope: all identities, because the call is not about a single identity. */
 export const onIdentities = declare("identity");
 /** Scope: the caller's workspace, with its root keys, audit log and pods. */
 export const onWorkspace = declare("workspace");

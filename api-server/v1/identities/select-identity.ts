@@ -15,7 +15,7 @@ export function checkIdentitySelector({ identityId, externalId }: IdentitySelect
 }
 
 /**
- * Returns the id of the live identity that the selector names. The external id is compared only with external ids, never with ids.
+ * Returns the id of the selected live identity. The external id is compared only with external ids, never with ids.
  * @throws PublicError 404.
  */
 export async function selectIdentity(

@@ -64,7 +64,7 @@ interface Linking<
   readonly items: z.ZodType<readonly Item[]>;
   /** Permission that every call needs. */
   readonly needed: Permissions[keyof Permissions];
-  /** Looks up the named permissions or roles, and returns the change. */
+  /** Looks up the permissions or roles in the request, and returns the change. */
   readonly relink: (
     tx: PoolClient,
     actor: Actor<Permissions[keyof Permissions]>,

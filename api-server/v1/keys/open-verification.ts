@@ -77,7 +77,7 @@ export class OpenVerification implements Verification {
 }
 
 /**
- * Charges of a call that names neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
+ * Charges of a call that specifies neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
  * key.
  */
 const plainPlan = KeyView.remember((view) => planOf(view, {}));
@@ -106,7 +106,7 @@ const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimi
 
 /**
  * Converts the deprecated `ratelimit` to a limit request. Its cost applies to the limit `default` if that limit is charged automatically
- * and `ratelimits` does not name it.
+ * and is not in `ratelimits`.
  */
 function legacyRequest(
   { key, identity }: KeyView,

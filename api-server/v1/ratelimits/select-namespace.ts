@@ -16,8 +16,8 @@ export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }:
 }
 
 /**
- * Returns the id of the live namespace that the selector names. The name is compared only with names, never with ids. The caller of this
- * function must check the permission for the namespace.
+ * Returns the id of the selected live namespace. The name is compared only with names, never with ids. The caller of this function must
+ * check the permission for the namespace.
  * @throws PublicError 403 if the root key has the permission for no namespace at all, so that the error does not reveal which namespaces
  * exist; otherwise 404 if there is no such live namespace.
  */

@@ -56,8 +56,8 @@ export const EXPLAIN_ERRORS = [
 ] as const;
 
 /**
- * Returns the policy that the body names; `undefined` if it names none. Throws PublicError 404 for an unknown policy, and 400 if the body
- * also has members that the policy's rules determine.
+ * Returns the policy that the body specifies; `undefined` if it specifies none. Throws PublicError 404 for an unknown policy, and 400 if
+ * the body also has members that the policy's rules determine.
  */
 export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
   const { policyId } = asked;

@@ -156,7 +156,7 @@ const PermissionsOut = z.strictObject({
   needed: z
     .array(
       z.strictObject({
-        slug: text("A permission that the query names.", "orders.write"),
+        slug: text("A permission in the query.", "orders.write"),
         isHeld: z.boolean().describe("Whether the key satisfies the permission."),
         by: z
           .array(
@@ -171,7 +171,7 @@ const PermissionsOut = z.strictObject({
           .describe("Permissions of the key that satisfy the queried permission, at most 10."),
       }),
     )
-    .describe("Permissions that the query names."),
+    .describe("Permissions in the query."),
   held: z
     .array(
       z.strictObject({

@@ -119,7 +119,7 @@ function readQuery(text: string): Query {
 const DEFAULT_CREDIT_COST = 1;
 
 /**
- * Charges of a call that names neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
+ * Charges of a call that specifies neither limits nor costs. Most calls are like this, so these charges are cached: they depend only on the
  * key.
  */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));

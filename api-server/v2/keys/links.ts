@@ -33,7 +33,7 @@ interface Linking<End, Permissions extends RequiredPermissions>
    * something about the key.
    */
   readonly needed: readonly Permissions[keyof Permissions][];
-  /** Looks up the named permissions or roles, and returns the change. */
+  /** Looks up the permissions or roles in the request, and returns the change. */
   readonly relink: (
     tx: PoolClient,
     actor: Actor<Permissions[keyof Permissions]>,

@@ -51,7 +51,10 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
-/** Returns the named policy. Throws PublicError 400 unless it is named in exactly one of the three ways, and 404 if it does not exist. */
+/**
+ * Returns the requested policy. Throws PublicError 400 unless the request identifies it in exactly one of the three ways, and 404 if it
+ * does not exist.
+ */
 async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
   const { policyId, apiId, name, manager } = body;
   const { workspaceId } = caller;

@@ -6,7 +6,10 @@ import { parseManager, requireManager } from "../../../../core/manifests/manager
 export interface Claimant {
   /** Manager of the manifest, `<cluster>/<kind>/<namespace>/<name>`. */
   readonly manager: string;
-  /** `spec.adopt`: which unmanaged objects the manifest adopts: only equal ones (`Match`), any (`Override`) or none (`undefined`). */
+  /**
+   * `spec.adopt`, which determines the unmanaged objects that the manifest adopts: only equal ones (`Match`), any (`Override`) or none
+   * (`undefined`).
+   */
   readonly adopt: "Match" | "Override" | undefined;
   /** Whether the manifest is restricted to objects that it already manages, because an older manifest claims the same name. */
   readonly onlyIfManaged: boolean;
@@ -34,7 +37,7 @@ export const refuse = (kind: ErrorKind, field: string, message: string): PublicE
 export interface Claim {
   /** Label of the object in error messages, such as `The role editor`. */
   readonly label: string;
-  /** Field of the spec that names the object. */
+  /** Field of the spec that identifies the object. */
   readonly field: string;
   /** Advice that ends a message, such as `or choose another spec.name`. */
   readonly otherwise: string;
