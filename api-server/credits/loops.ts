@@ -52,7 +52,7 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 
 /**
  * Writes the credits spent in the Redis counters to Postgres. The dirty flag of a counter is cleared only after the commit, and only if the
- * counter has not changed in the meantime. Returns true if more spent credits may have to be written.
+ * counter has not changed in the meantime. Returns true if there may be more spent credits to write.
  */
 export async function writeSpentBehind({
   store,

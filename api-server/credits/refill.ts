@@ -20,7 +20,7 @@ import type { CreditKey, CreditService } from "./service.ts";
  * is repeated key by key.
  */
 
-/** Maximum number of rows that are locked together. Limited because other transactions wait for these locks. */
+/** Maximum number of rows that are locked together. It is limited because other transactions wait for these locks. */
 const BATCH = 500;
 /** Number of concurrent batches: while one waits for a database, another one is computed. */
 const AT_ONCE = 2;

@@ -41,8 +41,8 @@ export interface CreditService {
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
   /**
-   * Loads the given counters from Postgres into Redis, either all of them or none. They are counters that a call needed for spending
-   * credits and did not find in Redis.
+   * Loads the given counters from Postgres into Redis, either all of them or none. These are counters that were missing in Redis when a
+   * call tried to spend credits.
    */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**

@@ -41,7 +41,8 @@ export async function deleteSomeHoldings(
   { workspaceId, kind, id, max }: Held & { readonly max: number },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
-  // Selects by ctid, which does not change for these rows, to keep the planner from choosing a nested loop over all links.
+  // Selects the rows by ctid, because the planner could otherwise choose a nested loop over all links. The ctid of these rows does not
+  // change in the meantime.
   const text = `delete from ${table} link
                  where link.ctid = any (array(select held.ctid
                                                 from ${table} held

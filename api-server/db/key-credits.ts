@@ -139,7 +139,10 @@ export async function raiseSpent(
   });
 }
 
-/** Advances the sequence of revs after a restore, because the Redis counters may hold higher revs than Postgres would assign. */
+/**
+ * Advances the sequence of revs after a restore, because the revs in the Redis counters may be higher than those that Postgres would assign
+ * next.
+ */
 export async function renewCreditRevs(db: Queryable): Promise<void> {
   await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
                                                        (extract(epoch from clock_timestamp()) * 1000)::bigint))`);

@@ -205,8 +205,8 @@ export async function nextProjectionVersion(db: Queryable): Promise<number> {
 }
 
 /**
- * Makes the next record version larger than `version`. Required after a restore of Postgres, which leaves its sequence behind the versions
- * in Redis.
+ * Makes the next record version larger than `version`. This is required after a restore of Postgres, because the restored sequence is
+ * behind the versions in Redis.
  */
 export async function raiseProjectionVersion(db: Queryable, version: number): Promise<void> {
   const text = "select setval('projection_version', greatest($1::bigint, (select last_value from projection_version)))";

@@ -8,11 +8,12 @@ import type { RoleRow } from "./roles.ts";
  *
  * If one role has a million keys, the Postgres planner expects a million keys for every role, and would scan all keys even for a role
  * without keys. The statements therefore compare the role id with `between ID and ID`: for a range, the planner uses the index of the role.
- * `offset 0` prevents the planner from joining all keys, although only the first ones are counted.
+ * Only the first keys are counted; `offset 0` keeps the planner from joining all keys first.
  */
 
 /**
- * Number up to which keys are counted. A million keys may hold a role or permission, but to a reader, any larger number just means "many".
+ * Number up to which keys are counted. A million keys may hold a role or permission, but to a user, any number above this one just means
+ * "many".
  */
 export const USES_COUNTED_MAX = 1000;
 

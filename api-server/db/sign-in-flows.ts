@@ -11,8 +11,8 @@ export interface SignInFlow {
 }
 
 /**
- * Maximum number of expired flows that the start of a flow removes. Greater than 1, so that the table shrinks again after many flows were
- * started at the same time.
+ * Maximum number of expired flows that the start of a flow removes. It is greater than 1, so that the table shrinks again after many flows
+ * were started at the same time.
  */
 const EXPIRED_REMOVED_MAX = 10;
 

@@ -5,8 +5,8 @@ import type { Edge, EdgeCounters } from "../../edge/open.ts";
 import type { Projection, RefusedKind } from "../../edge/projection/contract.ts";
 
 export const STATE_METRICS = defineMetrics({
-  // Worst staleness of any workspace, for alerts: a single late workspace is enough to raise it. The staleness of the change stream shows
-  // whether the cause is a bulk change in one workspace or the relay.
+  // Staleness of the stalest workspace, for alerts, so a single late workspace suffices to raise it. The staleness of the change stream
+  // shows whether the cause is a bulk change in one workspace or the relay.
   staleness: {
     name: "postern_projection_staleness_seconds",
     type: "gauge",

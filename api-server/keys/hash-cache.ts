@@ -4,9 +4,9 @@ import type { RecordKind } from "../../edge/records.ts";
 import { PROPAGATION_BOUND_MS } from "../health/health.ts";
 
 /*
- * Caches records by the hash of a secret, for lookups in which the workspace is known only afterwards. An entry, positive or negative, is
- * dropped when the change stream reports a change of the record or its workspace. While that stream is more stale than the workspace's
- * propagation bound allows, the entry is not used.
+ * Caches records by the hash of a secret, for lookups whose result determines the workspace. An entry, positive or negative, is dropped
+ * when the change stream reports a change of the record or its workspace. While that stream is more stale than the workspace's propagation
+ * bound allows, the entry is not used.
  */
 
 /**

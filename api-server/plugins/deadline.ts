@@ -24,7 +24,7 @@ export interface Deadlines {
 
 /**
  * Responds with 408 to a request that has taken `timeoutMs`, and logs 499 if a client disconnected before its response. One sweep per
- * second replaces a timer per request: requests are cheaper, and a timeout that is up to a second late is acceptable.
+ * second checks all requests, because a timer per request would cost more, and a timeout that is up to a second late is acceptable.
  */
 export function createDeadlines(
   app: FastifyInstance,

@@ -137,7 +137,7 @@ export class DirectConnection implements DirectOwner {
     if (this.#atNode === "response") this.#takeBack();
   }
 
-  /** Hands the connection to Node permanently. Possible between requests, and in the middle of an incomplete request. */
+  /** Hands the connection to Node permanently. This is possible between requests, and in the middle of an incomplete request. */
   #leave(bytes: Buffer): void {
     const { socket } = this;
     this.#end();

@@ -54,6 +54,7 @@ interface WithoutRootKey extends Prepared {
 export type Served = WithRootKey | WithoutRootKey;
 
 /**
- * Content type that fastify would set for an object. Required because a serialized body is a string, for which fastify sets another type.
+ * Content type that fastify would set for an object. It is required because a serialized body is a string, for which fastify sets another
+ * type.
  */
 export const JSON_TYPE = "application/json; charset=utf-8";

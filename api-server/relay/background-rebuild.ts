@@ -7,7 +7,10 @@ import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** Minimum interval between two projections of the same workspace. Applies if the workspace's data in Redis repeatedly becomes invalid. */
+/**
+ * Minimum interval between two projections of the same workspace. It limits the load if the workspace's data in Redis repeatedly becomes
+ * invalid.
+ */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {

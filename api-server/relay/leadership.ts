@@ -18,7 +18,10 @@ const KEEP_ALIVE_MS = 1000;
 /** Time after which the process stops leading if Postgres does not respond, even though it may still hold the lock. */
 const RESPONSE_MS = 4000;
 const SILENCE = "5s";
-/** Time after which Postgres ends an idle transaction: its process probably hangs, and the transaction holds a snapshot. */
+/**
+ * Time after which Postgres ends an idle transaction, because its process probably hangs, and its snapshot prevents vacuum from removing
+ * old rows.
+ */
 const IDLE_IN_TRANSACTION = "15s";
 
 /** Settings that let Postgres detect an unreachable client. They require Postgres 14 or newer. */

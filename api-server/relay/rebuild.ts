@@ -61,7 +61,7 @@ const PAGE = 1000;
 /** Number of pages that are read and written at the same time, each on a separate connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
-/** Time for which recent changes are kept, ms. Equals the default time for which a sidecar uses its data without a heartbeat. */
+/** Time for which recent changes are kept, ms. It equals the default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
 /**
  * If Redis was rolled back by at most this duration, Postgres certainly still has all changes that Redis has lost, even if clocks differ.
@@ -73,7 +73,8 @@ export const RECENT_MAX = 50_000;
 /**
  * Returns the reason why everything must be projected again; `undefined` if Redis holds the expected projection. `lastHead` is 0 at first.
  * `timeline` is the timeline of Postgres. It changes when a standby is promoted and after a point-in-time recovery; either can lose commits
- * that are already projected. A comparison of versions may miss such a loss, because Postgres logs sequence values up to 32 ahead.
+ * that are already projected. A comparison of versions may miss such a loss, because Postgres writes sequence values to its log up to 32 in
+ * advance.
  */
 export async function whyRebuild(
   db: Queryable,

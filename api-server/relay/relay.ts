@@ -44,8 +44,8 @@ const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
 /**
- * Maximum number of expired rows that are deleted from `recent_changes` per tick. Higher than the number that the relay can add in that
- * time.
+ * Maximum number of expired rows that are deleted from `recent_changes` per tick. It is higher than the number that the relay can add in
+ * that time.
  */
 const TIDIED_ROWS_MAX = 10_000;
 /** Page size of the list of workspaces with pending entries. */
@@ -92,7 +92,7 @@ class RelayLoop implements Relay {
   #leading = false;
   /** Number of consecutive failures. */
   #failures = 0;
-  /** Whether the outbox may have new entries. Set by notifications, and cleared before the outbox is read. */
+  /** Whether the outbox may have new entries. Notifications set it, and it is cleared before the outbox is read. */
   #woken = false;
   /** Ends the current pause. */
   #endPause: () => void = () => undefined;
@@ -163,7 +163,7 @@ class RelayLoop implements Relay {
   }
 
   async #lead(db: Client, lead: Leadership): Promise<void> {
-    // Reading the timeline once is enough, because promotion or restore of the server ends this connection.
+    // Reading the timeline once is enough, because a promotion or a restore of the server ends this connection.
     const projected: Projected = { timeline: await findTimeline(db), head: 0, id: undefined, refused: undefined };
     const turns = new FairScheduler();
     const rebuilding = new BackgroundRebuild({

@@ -53,7 +53,7 @@ export interface TestApp {
   readonly databaseUrl: string;
   readonly deps: Deps;
   readonly edge: Edge;
-  /** Analytics store in Postgres. Exists even if the API under test uses another one. */
+  /** Analytics store in Postgres. It exists even if the API under test uses another store. */
   readonly analytics: AnalyticsStore;
   readonly workspace: Workspace;
   /** All log lines, one JSON text each. */

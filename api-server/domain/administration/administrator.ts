@@ -11,7 +11,8 @@ import type { Transacting } from "../../db/transaction.ts";
 
 /*
  * The actor of an administrative change: either a command, which works directly on the database and needs no permission beyond access to
- * it, or the caller of an `admin.*` procedure. As with every other writer, database triggers announce each change to the running system.
+ * it, or the caller of an `admin.*` procedure. Database triggers announce its changes to the running system, like those of every other
+ * writer.
  */
 export interface Administrator extends Transacting {
   /** Actor in the audit log. */

@@ -28,7 +28,7 @@ export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 /** Label of the environment that uses a root key. */
 export const ROOT_KEY_ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
-/** Maximum number of permissions of a root key. Limited because each request with the root key checks all of them. */
+/** Maximum number of permissions of a root key. It is limited because each request with the root key checks all of them. */
 export const ROOT_KEY_PERMISSIONS_MAX = 1000;
 
 export interface IssuedRootKey {

@@ -16,7 +16,7 @@ export const LATENCY_ERRORS = [
   "analytics_connection_failed",
 ] as const;
 
-/** Maximum number of steps. Limited because each step can be a row of the result. */
+/** Maximum number of steps. It is limited because each step can be a row of the result. */
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {

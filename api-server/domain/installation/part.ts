@@ -14,7 +14,7 @@ export type Details = Readonly<Record<string, string | number | boolean>>;
 export interface Part {
   readonly part: string;
   readonly state: PartState;
-  /** The problem in one sentence, and the path of the document that describes the solution. */
+  /** Description of the problem in one sentence, and the path of the document that describes the solution. */
   readonly problem?: string;
   readonly help?: string;
   /** Time at which this process first saw the component unavailable, Unix ms. */

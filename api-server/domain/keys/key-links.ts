@@ -38,7 +38,8 @@ export const roleLinks: LinkSort<RoleRow> = {
 };
 
 /**
- * Locks the key and returns it. The lock makes concurrent calls for a key run one at a time, so each sees the result of the one before.
+ * Locks the key and returns it. Because of the lock, concurrent calls for a key run one at a time, and each sees the result of the previous
+ * one.
  * @param ref.needed permissions that the root key must hold; those with an API as their scope are checked for the key's API.
  * @throws PublicError 404 `key_not_found`, or 403 if the key exists but the root key lacks a permission.
  */

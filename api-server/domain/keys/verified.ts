@@ -55,7 +55,7 @@ export function remainingAfter(
   return credits.remaining ?? service.readRemaining({ workspaceId, keyId });
 }
 
-/** Returns the error for a verification that cannot be decided: 500 `service_unavailable`, or the error of Redis or Postgres. */
+/** Returns the error for a verification without a decision: 500 `service_unavailable`, or the error of Redis or Postgres. */
 export function undecided(verdict: Uncountable | (Verdict & { kind: "unknown" })): unknown {
   if (verdict.kind === "unknown") {
     const cause = new Error(verdict.reason);

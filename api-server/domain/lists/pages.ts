@@ -39,8 +39,8 @@ export async function readBriefly<T>(
 }
 
 /**
- * Maximum total size of the items of one page, in bytes. Needed because callers determine how large some items are. A page holds at least
- * one item; an item that does not fit starts the next page.
+ * Maximum total size of the items of one page, in bytes. It is needed because callers determine how large some items are. A page holds at
+ * least one item; an item that does not fit starts the next page.
  */
 export const PAGE_BYTES_MAX = 4_194_304;
 

@@ -21,7 +21,7 @@ export async function findCreated<Kind extends ClaimedKind>(
 /** Result of a creation. `own`: the manager already has this object. `taken`: another object conflicts. */
 export type Creation = { readonly outcome: "made" | "taken" } | { readonly outcome: "own"; readonly id: string };
 
-/** @param insert inserts the object; returns false if another object already has this name, or this manager. */
+/** @param insert inserts the object; returns false if an object with this name or this manager already exists. */
 export async function createOnce(
   tx: Queryable,
   actor: Actor,

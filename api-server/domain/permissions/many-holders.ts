@@ -11,9 +11,9 @@ import { guardManaged, isRemoval } from "../managed/rules.ts";
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**
- * Removes an object from all keys that hold it, before the object is deleted. Done only if there are too many keys for the deleting
- * transaction: one that removes a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted,
- * some keys have already lost the object, and the next call continues with the others.
+ * Removes an object from all keys that hold it, before the object is deleted. This is done only if the deleting transaction cannot remove
+ * the object from so many keys: a transaction that removes a million links would hold its locks and its snapshot for most of a minute. If
+ * the call is interrupted, some keys have already lost the object, and the next call continues with the others.
  * @throws PublicError the 404 of its kind, or 409 `managed_by_manifest`, before any removal.
  */
 async function takeFromManyHolders<Row extends ManagedRow>(

@@ -65,8 +65,8 @@ export function overAdmittedBy(
 }
 
 /**
- * Returns the duration as a number that JSON can express. Required because the lag of a sidecar that has not received a heartbeat is
- * infinite.
+ * Returns the duration as a number that JSON can express. This is required because the lag of a sidecar that has not received a heartbeat
+ * is infinite.
  */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
@@ -105,8 +105,8 @@ function countIn({ refusals }: PodReportSummary, mode: "Enforce" | "Audit"): num
 }
 
 /**
- * Returns the summed counts of all pods that enforce this version, largest first. `others` is the sum of the counts that are not listed by
- * rule.
+ * Returns the counts, summed over all pods that enforce this version, largest first. `others` is the sum of the counts that are not listed
+ * by rule.
  */
 export function byRule(
   reports: readonly PodReportSummary[],

@@ -90,8 +90,8 @@ export const toRoleResponse = ({ id, name, description }: RoleRow): RoleResponse
 });
 
 /**
- * Maximum number of rows in a list. Needed because v1's lists have no pages. A longer list is an error; if it were truncated instead, a
- * caller could not notice.
+ * Maximum number of rows in a list. It is needed because v1's lists have no pages. A longer list is an error: if it were truncated instead,
+ * a caller could not tell.
  */
 export const ROWS_MAX = 10_000;
 

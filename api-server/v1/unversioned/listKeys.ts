@@ -10,7 +10,7 @@ import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";
 
-/** Maximum offset. Limited because skipped rows must be read as well. */
+/** Maximum offset. It is limited because skipped rows must be read as well. */
 const OFFSET_MAX = 100_000;
 
 const Query = z.object({

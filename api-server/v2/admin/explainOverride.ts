@@ -10,7 +10,7 @@ import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/
 import { unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";
 
-/** Maximum number of matches in the response. Limited because thousands of patterns may match. */
+/** Maximum number of matches in the response. It is limited because thousands of patterns may match. */
 const MATCHES_MAX = 50;
 
 const Body = z.strictObject({

@@ -12,7 +12,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
 /**
- * Maximum total number of permissions, roles and limits of all keys in a request. Limited because each of them is a row that must be
+ * Maximum total number of permissions, roles and limits of all keys in a request. It is limited because each of them is a row that must be
  * projected.
  */
 const PARTS_MAX = 100_000;

@@ -153,7 +153,7 @@ export async function describePolicies(
   });
 }
 
-/** Maximum number of pod names in a response. Keeps responses small for clients that poll all policies. */
+/** Maximum number of pod names in a response. It keeps responses small for clients that poll all policies. */
 const POD_IDS_MAX = 1_000;
 
 function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
@@ -176,7 +176,8 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
 }
 
 /**
- * Maximum number of upstream ports in a response. Limited because a compromised pod can report many ports, each under a different pod name.
+ * Maximum number of upstream ports in a response. It is limited because a compromised pod can report many ports, each under a different pod
+ * name.
  */
 const UPSTREAM_PORTS_MAX = 10;
 

@@ -37,7 +37,7 @@ export interface StoredPolicy extends Owned {
 
 /** Stored objects that a policy's manifest manages or refers to. */
 export interface PolicyState {
-  /** API that the manifest created or released, or that its policy uses; if there is none, the API that the spec names by id. */
+  /** API that the manifest created or released, or that its policy uses; if there is none, the API whose id is in the spec. */
   readonly api: StoredApi | undefined;
   readonly policy: StoredPolicy | undefined;
   /** Rate-limit namespaces of the rules, by name. */
