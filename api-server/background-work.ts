@@ -28,7 +28,7 @@ const RETENTION_TURN_MS = 30_000;
 /** Pause between two retention batches, so that the database stays available during a long run. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-/** Pause between two batches of queued keys, so that a long queue leaves half of the time to requests. */
+/** Pause between two batches of queued keys, so that a long queue leaves about half of the time for requests. */
 const KEY_QUEUE_EVERY_MS = 500;
 const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;

@@ -8,7 +8,7 @@ export interface KeptKeyRow extends KeyRow {
   readonly api_deleted_at: number | null;
   readonly ip_allow_list: string[];
   readonly workspace_enabled: boolean;
-  /** Deletion time of the linked identity; `null` if it is live or the key has no identity. */
+  /** Deletion time of the linked identity; `null` if the identity is live or the key has none. */
   readonly identity_deleted_at: number | null;
 }
 

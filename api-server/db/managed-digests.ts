@@ -34,7 +34,7 @@ const CONTENT: Readonly<Record<DigestedKind, string>> = {
                      jsonb_build_array(namespaces.name) as content
                 from ratelimit_namespaces namespaces
                where namespaces.manager is not null and namespaces.deleted_at is null`,
-  // The digest includes the namespace's manager, because it determines whether the override is allowed in the namespace.
+  // The digest includes the namespace's manager, because the manager determines whether the override is allowed in the namespace.
   override: `select overrides.id, overrides.workspace_id, overrides.manager, overrides.namespace_id,
                     jsonb_build_array(overrides.namespace_id, namespaces.manager, overrides.identifier, overrides.max_count,
                       overrides.duration_ms, overrides.async) as content

@@ -8,7 +8,7 @@ import type { PersonRef, SessionRow } from "./sessions.ts";
 /** Selects the open sessions that give a role in a workspace. */
 export interface OpenSessions {
   readonly nowMs: number;
-  /** Sessions that were last seen before this time have ended, Unix ms. */
+  /** Unix ms. A session that was last seen before this time has ended. */
   readonly seenSince: number;
   /** Texts by which an assignment can refer to the workspace, such as its id and its name. */
   readonly places: readonly string[];

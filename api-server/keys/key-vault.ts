@@ -13,7 +13,7 @@ export const ENCRYPTION_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
-/** Format version. It is part of the key derivation, so that data in one format is never decrypted as another. */
+/** Format version. It is part of the key derivation, so that data in one format can never be decrypted as data in another format. */
 const FORMAT = "postern key secret 1";
 
 /** A configured encryption key: its id in stored rows, and 32 random bytes. */

@@ -28,7 +28,7 @@ export function checkContentType(contentType: string | undefined): void {
   });
 }
 
-/** Throws PublicError `invalid_input` if the body is compressed, because it is never decompressed. */
+/** Throws PublicError `invalid_input` if the body is compressed, because the server does not decompress bodies. */
 export function checkContentEncoding(contentEncoding: string | undefined): void {
   if (contentEncoding === undefined || contentEncoding.toLowerCase() === "identity") return;
   throw refusal("The body must not be compressed.", {

@@ -74,7 +74,7 @@ export function createConnections(deps: {
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last request may be the one that failed. Its body was cut off, so this does not wait for its response.
+    // The last request may be the one that failed. Its body was cut off, so the error is sent without waiting for a response to it.
     const complete = owed.filter(({ request }) => request.complete);
     await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
     // No error is sent on a connection that is no longer writable: its client requested that it be closed after the last complete request.

@@ -28,8 +28,7 @@ export type AddressBehindProxies = (connection: string, forwardedFor: string | u
 export interface DirectDeps {
   readonly routes: ReadonlyMap<string, DirectRoute>;
   /**
-   * Returns the client address behind trusted proxies; `undefined` if no proxy is trusted, in which case the client is the connection's
-   * peer.
+   * Returns the address of a client behind trusted proxies; `undefined` if no proxy is trusted. The client is then the connection's peer.
    */
   readonly addressBehindProxies: AddressBehindProxies | undefined;
   readonly nextRequestId: () => string;

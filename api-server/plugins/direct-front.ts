@@ -8,8 +8,8 @@ import type { DirectRoute } from "./direct-request.ts";
 
 /*
  * Serves simple calls of hot procedures without Node's `http` and without fastify, because these took half of the CPU time of a
- * verification (decision 0028). Other well-formed requests on a connection are passed to Node's server one at a time, so that a client with
- * a single connection pool gets fast verifications even if it mixes them with other calls.
+ * verification (decision 0028). Other well-formed requests on a connection are passed to Node's server one at a time, so that a client
+ * whose verifications share a connection pool with other calls still gets fast verifications.
  */
 
 export interface DirectFront {

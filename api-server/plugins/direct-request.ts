@@ -101,7 +101,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     const length = Buffer.byteLength(body);
     const keepAlive = this.#isLast ? undefined : this.#owner.keepAliveLines;
     const head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status]}\r\n${this.#lines}content-type: ${this.#contentType}\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\n${keepAlive ?? "Connection: close\r\n"}\r\n`;
-    // The text is ASCII if it has as many bytes as characters. Then the encoding latin1, which is faster to write, has the same result.
+    // The text is ASCII if it has as many bytes as characters. The encoding latin1, which is faster to write, then has the same result.
     const encoding = length === body.length ? "latin1" : "utf8";
     this.#owner.respond(head + body, encoding, keepAlive === undefined);
   }

@@ -102,7 +102,7 @@ function serve({ type, read }: Asset) {
       .header("Content-Security-Policy", POLICY)
       .header("X-Content-Type-Options", "nosniff")
       .header("Referrer-Policy", "no-referrer")
-      // Lets browsers cache the file but revalidate it, because it changes with an upgrade.
+      // Lets browsers cache the file, but makes them revalidate it, because an upgrade can change the file.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
     if (matchesTag(request.headers["if-none-match"], etag)) return reply.status(304).send();

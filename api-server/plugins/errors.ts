@@ -17,8 +17,8 @@ import { ENTRIES_MAX } from "./validation.ts";
  */
 
 /**
- * HTTP statuses whose error bodies always contain `errors`, even if it is empty. With another status, a body has the member only if it has
- * entries.
+ * HTTP statuses whose error bodies always contain `errors`, even as an empty list. With any other status, a body contains `errors` only if
+ * the list has entries.
  */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 

@@ -36,7 +36,7 @@ export function exampleOf(
   }
 }
 
-/** Returns the examples of a request: one with every field, and one with only the required fields, if that is shorter. */
+/** Returns the examples of a request: one with every field and, unless all fields are required, one with only the required fields. */
 export function requestExamples(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const [least, full] = [exampleOf(schema, components, "required"), exampleOf(schema, components, "all")];
   if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Complete", value: full } };

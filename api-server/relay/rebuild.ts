@@ -142,8 +142,8 @@ export async function beginProjection(
 }
 
 /**
- * Ensures that a complete projection contains the names of namespaces, which an older relay may not have written. They are added to the
- * outbox once, and relayed as if they had changed.
+ * Ensures that a complete projection contains the names of namespaces, which an older relay may not have written. The names are added to
+ * the outbox once, and relayed as if the namespaces had changed.
  */
 export async function ensureNames(db: Queryable, projectionId: string): Promise<void> {
   if ((await findSetting<string>(db, NAMES_SETTING)) === projectionId) return;

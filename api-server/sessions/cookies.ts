@@ -1,6 +1,6 @@
 /*
- * Cookies of the dashboard. Browsers reject a cookie with the prefix `__Host-` if it is not Secure or names a domain. So neither other
- * hosts of the same domain nor pages over plain HTTP can set such a cookie.
+ * Cookies of the dashboard. Browsers reject a cookie with the prefix `__Host-` if it is not Secure or names a domain. Therefore, neither
+ * other hosts of the same domain nor pages over plain HTTP can set such a cookie.
  */
 
 /** Cookie with the token of a session. */
@@ -25,8 +25,8 @@ export function readTokenCookie(header: string | undefined, name: string): strin
 }
 
 /**
- * Session cookie. It has no Max-Age, so the browser deletes it when it closes; the session's own expiry is in the database. Browsers do not
- * send `Strict` cookies with requests that other sites initiate.
+ * Session cookie. It has no Max-Age, so the browser deletes the cookie when the browser is closed; the session's own expiry is in the
+ * database. Browsers do not send `Strict` cookies with requests that other sites initiate.
  */
 export const sessionCookie = (token: string): string =>
   `${SESSION_COOKIE}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`;

@@ -40,9 +40,9 @@ export interface FetchHeaders {
 }
 
 /**
- * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Passing either the check of the
- * header or the check of the origin is sufficient. A form cannot send the header, and a script of another origin can send it only after a
- * preflight, which is never granted.
+ * Returns the reason for rejecting a request with a cookie that might not come from the dashboard itself; `undefined` if it does come from
+ * the dashboard. A request must pass both the check of the header and that of the origin, although either would suffice: a form cannot send
+ * the header, and a script of another origin can send it only after a preflight, which is never granted.
  */
 export function foreignProblem(headers: FetchHeaders, address: DashboardAddress): string | undefined {
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";

@@ -76,7 +76,7 @@ export interface TestApp {
   makeWorkspace(grants?: readonly string[]): Promise<Workspace>;
   /** Returns the audit log of a workspace, oldest first, without the entries about the use of v1. */
   audit(workspaceId?: string): Promise<AuditRow[]>;
-  /** Stops the heartbeats of the projection, so that `advance` makes it stale. */
+  /** Stops the heartbeats of the projection, so that the projection becomes stale when `advance` is called. */
   stopHeartbeats(): void;
   dropDatabase(): Promise<void>;
   close(): Promise<void>;

@@ -6,7 +6,7 @@ const api = (action: string) => `api.<apiId>.${action}`;
 const rbac = (action: string) => `rbac.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
-/** v1 rejects a root key that has the permission for no namespace at all before it looks up the namespace. */
+/** If the root key has the permission for no namespace at all, v1 rejects the call before it looks up the namespace. */
 const STRANGERS_LEARN_NO_NAMESPACE = { strangersLearnNoId: true } as const;
 
 export const V1_EXPECTED: Readonly<Record<string, Expected>> = {

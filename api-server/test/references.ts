@@ -93,7 +93,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   namespaceId: ({ override }) => [override.namespaceId],
   namespaceName: ({ override }) => [override.namespace],
   policyId: ({ policy }) => [policy.policyId],
-  // Only callers with access to the installation can name another workspace, and they have access to every workspace.
+  // Only callers with access to the installation can refer to another workspace, and they have access to every workspace.
   workspaceId: () => [],
   rootKeyId: ({ rootKey }) => [rootKey.rootKeyId],
   migrationId: ({ migrationId }) => [migrationId],

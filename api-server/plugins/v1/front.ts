@@ -10,7 +10,7 @@ import type { ApiReply } from "../api-request.ts";
 export interface V1Settings {
   /** Whether v1 is served; if false, each call returns 410. */
   readonly isServed: boolean;
-  /** Sunset time, Unix ms; `undefined` if it has not been decided. */
+  /** Sunset time of v1, Unix ms; `undefined` if no time is configured. */
   readonly sunsetMs?: number | undefined;
   /** Base URL of v2, without a trailing slash. Default: the same as that of v1. */
   readonly apiUrl?: string | undefined;

@@ -41,8 +41,8 @@ export function answerJson(
 }
 
 /**
- * Returns the index of the limit that the response shows. If limits rejected the call, it is the first of these, so that the caller knows
- * how long to wait; otherwise `default` or, without it, the first limit. Limits are sorted by name.
+ * Returns the index of the limit that the response shows. If limits rejected the call, this is the first of these limits, so that the
+ * caller knows how long to wait; otherwise `default` or, without it, the first limit. Limits are sorted by name.
  */
 function reportedIndex(limits: readonly SelectedLimit[], outcomes: readonly LimitOutcome[] = []): number {
   const refused = outcomes.findIndex(({ passed }) => !passed);

@@ -43,7 +43,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readInstallation: onInstallation("read_installation") };
 
-/** For each component that is unavailable: when this process first saw it unavailable. */
+/** Times at which this process first saw each unavailable component as unavailable. */
 const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({

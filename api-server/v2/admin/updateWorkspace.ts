@@ -69,8 +69,8 @@ const given = ({ name, enabled, quotaPerMinute }: Omit<Body, "workspaceId">): Wo
 const isOpen = ({ enabled, quota_per_minute: quota }: WorkspaceRow): boolean => enabled && quota !== 0;
 
 /**
- * Throws PublicError 409 for the last enabled workspace. The command line can disable it, because it can also enable it again without the
- * API.
+ * Throws PublicError 409 for the last enabled workspace. The command line can disable this workspace, because it can also enable it again
+ * without the API.
  */
 async function mayChange(tx: Queryable, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
   if (before.name === DEFAULT_WORKSPACE && after.name !== before.name) {

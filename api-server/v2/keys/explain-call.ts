@@ -73,7 +73,7 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
 /** Explains the decision of a verification without charging. Throws the same errors as keys.verifyKey for the body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
-  // Reads the policy first, because it is an error if a later release has written it.
+  // Reads the policy first, because a policy that a later release has written is an error.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {

@@ -107,8 +107,9 @@ async function checkGrants(
 
 /**
  * Returns the exact remaining credits of the old key. Suspends the counter for the read, but does not change it, because reroll copies the
- * credits. So both keys can be used during a grace period, and a caller that missed the response and repeats the call loses no credits.
- * Copying gives the caller no new authority, because it can create keys with any number of credits anyway (api-v2.md section 13.8).
+ * credits. As a result, both keys can be used during a grace period, and a caller that missed the response and repeats the call loses no
+ * credits. Copying gives the caller no new authority, because it can create keys with any number of credits anyway (api-v2.md section
+ * 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;

@@ -48,7 +48,7 @@ function checkedJson(
   return `{${which},"exceeded":${!passed},"remaining":${remaining},"reset":${resetMs},"autoApply":${autoApply}}`;
 }
 
-/** Returns the members in the order of the schema, so that they have this order in the response. */
+/** Returns the members in the order of the schema, which is also their order in the response. */
 function toKeyPart(view: KeyView): KeyPart {
   const { key, identity, permissions, roles } = view;
   return {

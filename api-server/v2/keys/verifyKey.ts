@@ -69,8 +69,8 @@ function findRemaining(
   if (counted !== undefined) return remainingAfter(deps, view, counted);
   const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
-  // The call was rejected before credits were charged, so the credits did not affect the decision and are only informative. They are
-  // omitted if they are unavailable.
+  // The call was rejected before credits were charged, so the credits did not affect the decision and are only informative. The response
+  // omits them if they cannot be read.
   return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
     if (isDatabaseUnavailable(error)) return undefined;
     throw error;
