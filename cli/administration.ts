@@ -31,8 +31,8 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * Connects to the database of DATABASE_URL, or of the `postern dev` that uses `--data-dir`, migrates it to this version's schema, and
- * closes the connection after `work`.
+ * Connects to the database in DATABASE_URL or, if it is unset, to that of the `postern dev` that runs on `--data-dir`, migrates it to this
+ * version's schema, and closes the connection after `work`.
  */
 export async function withDatabase<T>(
   options: DatabaseOptions,
@@ -45,7 +45,7 @@ export async function withDatabase<T>(
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
-    // Invalidates no cache entries, because a command has no record cache.
+    // There are no cache entries to invalidate, because a command has no record cache.
     const projection = { drop: () => undefined, forgetAll: () => undefined };
     return await work({
       db,
@@ -116,7 +116,7 @@ function actor(): Administrator["actor"] {
   return { type: "cli", id: "cli", name: `${userName()}@${hostname()}` };
 }
 
-/** Returns the user's name; in a container, the user id may have no name, so the id is returned instead. */
+/** Returns the user name, or the user id if it has no name, as in some containers. */
 function userName(): string {
   try {
     return userInfo().username;

@@ -5,7 +5,7 @@ import { followFile } from "./followed.ts";
 
 /**
  * Returns the certificate of the ext-auth endpoints, from `--ext-auth-tls-cert-file` and `--ext-auth-tls-key-file`, with
- * `--ext-auth-client-ca-file` as its `ca`; `undefined` if no file is set. Otherwise like `followCertificateFiles`.
+ * `--ext-auth-client-ca-file` as its `ca`; `undefined` if no file is set. Files are reloaded and checked as in `followCertificateFiles`.
  */
 export function followExtAuthCertificate(
   options: Readonly<

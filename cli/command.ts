@@ -94,12 +94,12 @@ export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** A command as its file defines it. The summary is in `SUMMARIES`. */
+/** A command's definition. The summary is optional, because `SUMMARIES` has it. */
 type CommandDefinition<T extends OptionTable> = Omit<Command<T>, "summary"> & Partial<Pick<Command<T>, "summary">>;
 
 /**
- * Returns the command with its summary. Inside the definition, the types of the options follow from the option table; outside, all commands
- * have one type, because one parser reads the options of every table.
+ * Returns the command with its summary. A definition has types derived from its own option table. The returned commands all have one type,
+ * because one parser handles every table.
  */
 export const defineCommand = <T extends OptionTable>(command: CommandDefinition<T>): Command =>
   ({ summary: summaryOf(command.name), ...command }) as unknown as Command;
@@ -148,7 +148,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
   return values as OptionValues<OptionTable>;
 }
 
-/** Returns the given options by name. The value of a repeatable option is the list of all values in order. */
+/** Returns the options in the arguments, by name. The value of a repeatable option is the list of all values in order. */
 function readArguments(table: OptionTable, args: readonly string[]): Record<string, string | boolean | string[]> {
   const nameOf = new Map<string, string>();
   for (const [name, { alias = name }] of Object.entries(table)) nameOf.set(name, name).set(alias, name);
@@ -220,7 +220,7 @@ export function repetitionOf({ repeats, separates, alias }: OptionRow): string |
   return separates === true ? `comma-separated or repeated${also}` : "repeatable";
 }
 
-/** Returns the output of `--help`. `worksWith` describes the backend of the command. */
+/** Returns the output of `--help`. `worksWith` is a sentence about the command's backend. */
 export function helpText(command: Command, worksWith?: string): string {
   const rows = Object.entries(command.options).map(([name, row]) => {
     const flag = row.short === undefined ? `--${name}` : `-${row.short}, --${name}`;

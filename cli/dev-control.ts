@@ -6,8 +6,8 @@ import type { RefillRun } from "../api-server/credits/refill.ts";
 import type { DevState } from "./dev-state.ts";
 
 /*
- * Control port of `postern dev`, which keeps its counters in memory. For commands that need the counters, `postern dev` listens on a port
- * of 127.0.0.1 that requires the token in dev.json.
+ * Control port of `postern dev`, on 127.0.0.1. Other commands use it to reach the counters, which `postern dev` keeps in its memory.
+ * Requests need the token in dev.json.
  */
 
 export interface DevControl {

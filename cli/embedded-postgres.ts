@@ -69,7 +69,7 @@ export async function startEmbeddedPostgres(options: {
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
-    // Postgres checks a plain password against a SCRAM secret, so a secret of one iteration saves 2 ms per connection.
+    // Postgres checks a plain password against a SCRAM secret, so a SCRAM secret with only one iteration saves 2 ms per connection.
     const auth =
       options.plainPasswords === true ? ["--auth=password", "--set=scram_iterations=1"] : ["--auth=scram-sha-256"];
     initialise({ bin, cluster, secretFile, auth, runAs });
@@ -94,7 +94,7 @@ export async function startEmbeddedPostgres(options: {
   });
   const unwatched = killOnExit(child, {
     commandWord: cluster,
-    // Skips the clean shutdown of a server with temporary files.
+    // Skips the clean shutdown if the server's files are temporary.
     signal: options.temporary === true ? "QUIT" : "INT",
     removeFolder: options.temporary === true ? home : undefined,
     runAs: options.temporary === true ? undefined : runAs,

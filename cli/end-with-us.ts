@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { platform } from "node:os";
 
 /*
- * Kills a child process when this process ends, even by SIGKILL. A small shell waits for the end of its standard input, a pipe whose other
- * end only this process holds; the kernel closes the pipe in every case.
+ * Kills a child process when this process ends, even by SIGKILL. A small shell waits for the end of its standard input, a pipe. Only this
+ * process has the other end, and the kernel closes it however the process ends.
  */
 
 /**
- * Shell script with the arguments `$1` process id, `$2` signal, `$3` word of the process's command line, `$4` directory to remove
+ * Shell script with the arguments `$1` process id, `$2` signal, `$3` expected word in the process's command line, `$4` directory to remove
  * afterwards, or empty.
  */
 const WATCH = `
@@ -20,7 +20,10 @@ const WATCH = `
   fi`;
 
 export interface KillOnExit {
-  /** Word of the child's command line; if it is missing, the process id has been reused. */
+  /**
+   * Word that the child's command line contains. If the process with the child's id lacks the word, it is another process that reused the
+   * id.
+   */
   readonly commandWord: string;
   readonly signal: "INT" | "QUIT" | "KILL";
   /** Directory to remove after the child is killed. */
@@ -29,8 +32,8 @@ export interface KillOnExit {
 }
 
 /**
- * Watches a child until it exits. Resolves when the watcher has exited as well; if this process exits earlier, the watcher continues. Has
- * no effect on a system without `sh`.
+ * Watches a child until it exits. Resolves when the watcher has exited as well; if this process exits earlier, the watcher outlives it and
+ * kills the child. Has no effect on a system without `sh`.
  */
 export function killOnExit(
   child: ChildProcess,

@@ -36,7 +36,7 @@ describe("unknown variables", () => {
     for (const name of Object.keys(env)) expect(isOfService(name, env), name).toBe(true);
   });
 
-  test("variables named as for a Service are reported as unknown if the other variables of the Service are missing", () => {
+  test("variables that look like a Service's are reported as unknown if the Service's other variables are missing", () => {
     expect(findUnknownVariables({ POSTERN_SHOP_SERVICE_PORT: "80" })).toHaveLength(1);
   });
 });

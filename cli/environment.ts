@@ -16,7 +16,7 @@ const OF_A_SERVICE =
 export function isOfService(name: string, env: Environment): boolean {
   const service = name.replace(OF_A_SERVICE, "");
   if (service === name || env[`${service}_SERVICE_HOST`] === undefined) return false;
-  // Excludes POSTERN_WEBHOOK_PORT if its value is a plain number, because Postern itself has a variable with this name.
+  // A plain number in POSTERN_WEBHOOK_PORT was set by the user, because Postern has a variable with this name. Kubernetes would set a URL.
   return name !== `${service}_PORT` || (env[name] ?? "").includes("://");
 }
 

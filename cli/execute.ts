@@ -34,8 +34,8 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
 
 /** Returns one line with the messages of the error and its causes. */
 function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string, unknown>>): string {
-  // For a host with several addresses, such as `localhost`, Node.js throws an AggregateError, which has one error per address and no
-  // message.
+  // If all addresses of a host such as `localhost` fail, Node.js throws an AggregateError without a message; it contains one error per
+  // address.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return describe(error.errors[0], options);
   const { path } = error;
   const [named] =

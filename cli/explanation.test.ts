@@ -19,12 +19,12 @@ const unanswered = {
   detail: "The policy's onCounterFailure is Local.",
 } as const;
 
-test("explanation shows below the table how a policy decides without counters, even if the request is unaffected", () => {
+test("explanation says below the table how a policy decides without counters, even if this did not change the outcome", () => {
   expect(shown(step(unanswered)).slice(-2)).toEqual(["", unanswered.detail]);
   expect(shown(step({})).join("\n")).not.toContain("Every limit");
 });
 
-test("explanation shows the deciding step once", () => {
+test("explanation shows the decisive step only once", () => {
   const lines = formatExplanation(
     { code: "UNKNOWN", allowed: false, status: 503, steps: [step({ ...unanswered, decisive: true })] },
     undefined,

@@ -49,8 +49,8 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
 }
 
 /**
- * Returns whether Redis or Postgres did not respond in this step. Such a step is shown even if it is not decisive, because it explains why
- * the gate used its fallback.
+ * Returns whether Redis or Postgres did not respond in this step. The explanation shows such a step even if it is not decisive, because it
+ * is the reason why the gate used its fallback.
  */
 const isUnanswered = ({ observed, result, decisive }: Step): boolean =>
   observed === UNANSWERED && result === "skipped" && !decisive;

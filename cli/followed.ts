@@ -40,10 +40,7 @@ export interface FollowOptions {
   readonly value: string | undefined;
   readonly file: string | undefined;
   readonly log: Pick<Logger, "info" | "warn">;
-  /**
-   * Returns the value to use, given the new text and the last value. Throws if the text is invalid. The result must depend only on the
-   * arguments.
-   */
+  /** Returns the value to use for the new text, given the last value. Throws if the text is invalid. Must be a pure function. */
   readonly accept?: (text: string, last: string | undefined) => string;
 }
 

@@ -111,13 +111,13 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
       let change = await apply(targets);
       const apiId = kind === "ApiKeyPolicy" ? apiIn(object).id : undefined;
       if (change.error?.kind === "reference_not_allowed" && apiId !== undefined) {
-        // Asks the API which object manages the API with this id, because manifests do not say it.
+        // Asks the API which object manages the API with this id, because the manifests do not contain this.
         const { manager } = (await api.call("managed.getObject", { kind: "api", id: apiId })).data;
         const owner = objects.find((one) => managerOf(first, one) === manager);
         if (owner !== undefined) change = await apply([...targets, owner]);
       }
       if (change.action === "created") created.add(object);
-      // On a dry run, what this run would create does not exist yet.
+      // In a dry run, objects that a real run would have created do not exist.
       const refersToCreated = references.some(({ target }) => target !== undefined && created.has(target));
       const isWaiting = dryRun && change.error?.kind === "ratelimit_namespace_not_found" && refersToCreated;
       yield isWaiting ? { ...NOTHING, object: object.metadata.uid, action: "created" } : change;
@@ -182,7 +182,7 @@ async function* itemsOf<P extends "managed.listDigests" | "policies.listStatus">
   throw new Error(`${list} has more than ${PAGES_MAX} pages`);
 }
 
-/** Deletes or releases objects in order, as `spec.deletionPolicy` says or, without a manifest, by the default of the kind. */
+/** Deletes or releases objects in order, following `spec.deletionPolicy` or, without a manifest, the default of the kind. */
 export async function* deleteAll(
   doomed: readonly Doomed[],
   { api, dryRun }: Omit<Run, "first">,
@@ -291,7 +291,7 @@ export function exitCodeOf(changes: readonly Change[], dryRun: boolean): number 
   return dryRun && changes.some(({ action }) => action !== "unchanged" && action !== "absent") ? 2 : 0;
 }
 
-/** Asks the person to confirm the deletion of objects that keys depend on. If they do not, prints a note and returns false. */
+/** Asks the person to confirm the deletion of objects that keys depend on. Without confirmation, prints a note and returns false. */
 export async function mayDelete(doomed: readonly Doomed[], yes: boolean, io: Io): Promise<boolean> {
   const affected = doomed.filter(affectsKeys);
   if (yes || affected.length === 0) return true;

@@ -225,7 +225,7 @@ export function referencesOf(object: SetObject, objects: readonly SetObject[]): 
   }));
 }
 
-/** Whether objects of a Kubernetes namespace may refer to an object of the set. */
+/** Returns whether objects in the Kubernetes namespace `from` may refer to `target`. */
 export const mayUse = (target: SetObject, from: string): boolean =>
   mayRefer(target.kind === "ApiKeyPolicy" ? ApiKeyPolicySpec : RatelimitNamespaceSpec, target, from);
 

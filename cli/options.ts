@@ -109,14 +109,14 @@ export const v1 = {
   "api-v1-sunset": {
     type: "string",
     placeholder: "DATE",
-    help: "end of API v1, such as 2026-12-31, which responses announce in a header",
+    help: "sunset date of API v1, such as 2026-12-31, announced in a response header",
     env: "POSTERN_API_V1_SUNSET",
     accepts: text("date", "in the future"),
   },
   "api-v1-successor": {
     type: "string",
     placeholder: "URL",
-    help: "base URL of API v2 for links in v1 responses (default: v1's)",
+    help: "base URL of API v2 for links in v1 responses (default: that of v1)",
     env: "POSTERN_API_V1_SUCCESSOR",
     accepts: HTTP_URL,
   },
@@ -214,7 +214,7 @@ export const dashboardUrl = {
   accepts: ORIGIN,
 } as const;
 
-/** Option of resources with permissions. */
+/** Option for a list of permissions. */
 export const permissions = {
   type: "string",
   alias: "permission",

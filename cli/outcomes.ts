@@ -12,7 +12,7 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Exit codes of commands that report an outcome. All commands share the codes below 10. The numbers never change. */
+/** Exit codes of commands that report an outcome. Codes below 10 have the same meaning for all commands. Existing codes never change. */
 const EXIT_CODES: Readonly<Record<Outcome, number>> = {
   VALID: 0,
   ANONYMOUS: 0,
@@ -31,8 +31,8 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
 };
 
 /**
- * Returns the exit code; 0 if the request is allowed, for example by a policy in Audit mode that only records. A rejection with an unknown
- * outcome, from a newer server, returns 1.
+ * Returns the exit code. It is 0 if the request is allowed, even if only because the policy is in Audit mode, and 1 for a rejection whose
+ * outcome this version does not know.
  */
 export function exitCodeOf(code: Outcome, allowed: boolean): number {
   if (allowed) return 0;

@@ -5,8 +5,8 @@ import { toTextLine } from "./log-text.ts";
 import { LOG_LEVELS } from "./variables.ts";
 
 /**
- * Returns the parts of an error to log: message, stack and causes. Errors of libraries also reference connections, requests and statements,
- * which are long and may contain secrets.
+ * Returns the parts of an error to log: message, stack and causes. Errors from libraries also reference connections, requests and
+ * statements, which are long and may contain secrets.
  */
 function errorToLog(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
@@ -97,7 +97,7 @@ export async function runService(
     throw error;
   }
   const signal = await signalled;
-  // Ignores the error of a start that fails during a shutdown, because the shutdown caused it.
+  // If the start fails during a shutdown, ignores the error, because the shutdown caused it.
   starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

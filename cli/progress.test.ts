@@ -58,7 +58,7 @@ describe("while work runs", () => {
     }
   });
 
-  test("messages during progress have a separate line", async () => {
+  test("messages during progress are printed on separate lines", async () => {
     const all: string[] = [];
     const io = {
       note: (line: string) => void all.push(line),
@@ -108,7 +108,7 @@ describe("what is made at a first start", () => {
     return "made";
   };
 
-  test("long step prints a line at its start and at its end", async () => {
+  test("long step prints one line when it starts and one when it ends", async () => {
     const notes: string[] = [];
     const made = withNotice({ note: (line) => void notes.push(line) }, {}, work, make);
     expect(notes).toEqual(["building the dashboard; this takes about 10 seconds"]);

@@ -46,7 +46,7 @@ export async function withProgress<T>(
   }
 }
 
-/** Preparation that runs before the requested work, such as a build at the first start. */
+/** Preparation before the actual work, such as a build at the first start. */
 export interface FirstWork {
   /** Name of the activity, such as `building the dashboard`. */
   readonly doing: string;

@@ -29,7 +29,7 @@ function tempFile(text: string): string {
   return file;
 }
 
-test("dashboard sign-in uses links by default, and only on this machine", () => {
+test("dashboard sign-in uses links by default, but only on this machine", () => {
   expect(read("")).toEqual({
     url: undefined,
     times: { idleMs: 7_200_000, maxMs: 43_200_000 },

@@ -41,7 +41,7 @@ export function databaseAddress(options: Values<typeof databaseOptions>, log: Lo
   const { "database-url": value, "database-url-file": file } = options;
   const url = followed({ name: "database-url", value, file, log, accept: sameServer });
   if (url === undefined) throw new UsageError("set --database-url, --database-url-file or DATABASE_URL");
-  // Checks the certificate options now, so that invalid ones fail at startup rather than at the first connection.
+  // Checks the certificate options now, so that an invalid certificate fails at startup rather than at the first connection.
   withDatabaseCertificates(url(), options);
   return () => withDatabaseCertificates(url(), options);
 }

@@ -62,7 +62,7 @@ describe("a table that does not fit", () => {
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
   });
 
-  test("table in several parts keeps its columns, has one heading and never truncates an id", () => {
+  test("table printed in several parts keeps its column widths, has one heading and never truncates an id", () => {
     const table = openTable(fields, 40);
     const longer = { id: "thing_333333", name: "a name longer than any before", note: "x" };
     expect(table(rows.slice(0, 1))).toHaveLength(2);
@@ -97,7 +97,7 @@ test("JSON of a table has every field, even fields that the table does not print
   expect(listShape("things", fields)).toBe('{"things":[{"thingId","secretary","name","note"}],"hasMore"}');
 });
 
-test("JSON of a partial list has its cursor", () => {
+test("JSON of a partial list contains the cursor of the next page", () => {
   expect(pagedShape("things", [{ name: "id" }])).toBe('{"things":[{"id"}],"hasMore","cursor"}');
 });
 

@@ -4,8 +4,8 @@ import type { KubeClient } from "../operator/runtime/kube-client.ts";
 const RESPONSE_MS_MAX = 5_000;
 
 /**
- * Returns the owner of a token for Postern's audience, as a TokenReview reports it. Throws if the Kubernetes API is unavailable or denies
- * the review.
+ * Reviews a token for Postern's audience and returns the result, with the token's owner. Throws if the Kubernetes API is unavailable or
+ * denies the review.
  */
 export async function reviewToken({ send }: Pick<KubeClient, "send">, token: string): Promise<TokenReviewStatus> {
   const review = {

@@ -171,8 +171,8 @@ const SPAN = /^(\d{1,6})([smhd])$/;
 const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /**
- * Parses a time and returns Unix ms: a date (midnight UTC), an ISO 8601 time with offset, or a span such as `90m` or `30d` before or after
- * `nowMs`, depending on `spans`.
+ * Parses a time and returns Unix ms. Accepts a date (midnight UTC), an ISO 8601 time with an offset, or a span such as `90m` or `30d`,
+ * which counts back or forward from `nowMs`, depending on `spans`.
  */
 export function parseInstant(
   option: string,
@@ -224,8 +224,8 @@ export function parseDashboardUrl(option: string, text: string): string {
 }
 
 /**
- * Parses the issuer URL of an OpenID provider and returns it unchanged, because a trailing slash matters. The URL must use https except on
- * this machine.
+ * Parses the issuer URL of an OpenID provider and returns it unchanged, because a trailing slash matters. The URL must use https, except
+ * for a provider on this machine.
  */
 export function parseProviderUrl(option: string, text: string): string {
   const url = URL.parse(text);

@@ -46,7 +46,7 @@ export const VARIABLES: readonly Variable[] = [
   {
     name: "POSTERN_PROBES",
     of: ["sidecar"],
-    help: "probes of the app that the gate serves; set by the operator at injection",
+    help: "app probes that the gate serves; set by the operator at injection",
     accepts: "JSON",
   },
   {

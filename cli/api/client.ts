@@ -26,7 +26,7 @@ export interface ApiResponse<T> {
 }
 
 export interface Api {
-  /** Calls a procedure. Throws `ApiRefusal` for an error response, and an error with the address if no response arrives. */
+  /** Calls a procedure. Throws `ApiRefusal` for an error response, and an error that names the server's address if no response arrives. */
   call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>>;
 }
 

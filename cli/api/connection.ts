@@ -7,10 +7,7 @@ import { checkRootKey } from "../root-key.ts";
 import { parseBaseUrl, parseDurationOption } from "../values.ts";
 import { type Api, type Connection, createApi } from "./client.ts";
 
-/*
- * Server and root key of a command. Both come from the same source, so that a root key is never sent to a server that it does not belong
- * to.
- */
+/* Server and root key of a command. Both come from the same source, so that a root key is never sent to another server. */
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 
@@ -19,7 +16,7 @@ const HOW =
 
 /**
  * Returns the connection from the options, otherwise from the environment, otherwise from the default profile, otherwise from the `postern
- * dev` that uses `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is
+ * dev` that runs on `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is
  * ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {

@@ -11,7 +11,7 @@ export class ApiRefusal extends Error {
   readonly status: number;
   /** Kind of the error: the last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
-  /** Problems of an invalid input, each with its location, as the server sent them. */
+  /** Problems with the input, each with its location, as the server sent them. */
   readonly faults: readonly FieldProblem[];
 
   constructor(message: string, of: { status: number; kind: string; faults?: readonly FieldProblem[] }) {
@@ -67,7 +67,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
   if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
-  // For a rejected manifest, the API repeats the detail as the message of the field.
+  // Omits the message of a field that repeats the detail, as in the error for a rejected manifest.
   const more = problemsOf(errors).filter(({ message }) => message !== said);
   return refusal([detail, ...problemTexts(more)].join(" "));
 }
@@ -84,8 +84,8 @@ function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, calle
 }
 
 /**
- * Reads a message such as `The root key lacks the permission api.*.read_key or api.api_1.read_key.`, in which the narrowest tuple is last
- * and `<id>` stands for any id.
+ * Returns advice on how to get the permission that `detail` says is missing; an empty text if `detail` names none. A message such as `The
+ * root key lacks the permission api.*.read_key or api.api_1.read_key.` names the narrowest tuple last; `<id>` in a tuple stands for any id.
  */
 function wayToPermission(detail: string): string {
   const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];

@@ -18,7 +18,7 @@ const BY: readonly By[] = ["hour", "day", "key", "identity", "outcome"];
 type Usage = Data<"admin.getUsage">["rows"][number];
 type Outcome = keyof Usage["outcomes"];
 
-/** Verification counts of one row; with `--by outcome`, those of one outcome. */
+/** Verification counts of one row. With `--by outcome`, a row counts a single outcome. */
 interface UsageRow extends Omit<Usage, "outcomes"> {
   readonly outcomes: { readonly [One in Outcome]?: number };
   readonly outcome?: string;

@@ -118,7 +118,7 @@ test("error for a rejected object names its file and line, and the other objects
   expect(other.code).toBe(1);
 });
 
-test("set with a problem is rejected as a whole before anything is sent", async () => {
+test("set of manifests with a problem is rejected completely before anything is sent", async () => {
   const folder = folderOf(role("whole"), role("whole2", ["not a slug"]));
   const ran = await run("apply", folder, [], { env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x" } });
   expect(ran.code).toBe(1);
@@ -139,7 +139,7 @@ test("reference to an object in another Kubernetes namespace requires an entry i
   expect(alone.out[0]).toContain("does not allow references from the namespace shop");
 });
 
-test("set with more shared namespaces than fit in one call is applied", async () => {
+test("set of manifests with more shared namespaces than fit in one call is applied", async () => {
   const shared = Array.from({ length: 260 }, (_, i) =>
     namespace(`many-${i}`, "platform", { allowedNamespaces: ["shop"] }),
   );
@@ -147,7 +147,7 @@ test("set with more shared namespaces than fit in one call is applied", async ()
   expect(await run("apply", folder, ["--name", "many"])).toMatchObject({ code: 0 });
 });
 
-test("policy uses the API of another namespace's policy only if that policy allows it", async () => {
+test("policy can use the API of a policy in another namespace only if that policy allows it", async () => {
   const other = (name: string, more: object) =>
     object("ApiKeyPolicy", `platform/${name}`, { api: { name }, target: { port: 8080 }, ...more });
   // More policies that allow the reference than one call may name.

@@ -23,7 +23,7 @@ export const setOptions = {
   name: {
     type: "string",
     placeholder: "NAME",
-    help: "set name, the first part of its manager names: cli.NAME/…",
+    help: "name of the set; its manager names start with cli.NAME/",
     default: "default",
   },
   workspace: {

@@ -66,7 +66,7 @@ test("audit command prints at most --limit rows, says that there are more, and c
   expect(await json("audit --limit 5")).toMatchObject({ hasMore: false, cursor: null });
 });
 
-test("audit command lists only the workspace of the root key, and requires a permission", async () => {
+test("audit command lists only changes in the root key's workspace, and requires a permission", async () => {
   const { rootKey } = await cli.t.makeWorkspace();
   expect((await run("audit", cli.as(rootKey))).notes).toEqual(["no events"]);
   const poor = await run("audit", cli.as(await cli.t.rootKey(["workspace.*.read_workspace"])));

@@ -3,7 +3,7 @@ import { integer } from "../accepts.ts";
 import { UsageError } from "../command.ts";
 import { parseInteger } from "../values.ts";
 
-/* Bounds of the size of a gate's key cache. */
+/* Options that limit the size of a gate's key cache. */
 
 const KEYS = integer({ min: 1, max: 10_000_000, unit: "keys" });
 const BYTES = {

@@ -69,7 +69,7 @@ export function addressWith(
     return signedIn.href;
   };
   const onError = (error: Error): void => {
-    // Omits the error from the log: without a Redis user, connections are rejected on purpose.
+    // Logs errors only while there is a Redis user. Without one, Redis rejects the connections as intended.
     if (credentials.current !== undefined) note(error);
     if (/WRONGPASS|NOAUTH/.test(error.message)) credentials.refused();
   };
@@ -78,7 +78,7 @@ export function addressWith(
 }
 
 /**
- * User name that Redis rejects, so that the connection is retried. Without a user name, Redis would use the default user, which may have
- * all permissions.
+ * User name for connections before the gate has a Redis user. Redis rejects it, so the connection is retried. Without a user name, Redis
+ * would use the default user, which may have all permissions.
  */
 const NOT_YET = "postern-no-user-yet";

@@ -36,7 +36,7 @@ import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../v
  */
 
 const HOST = "127.0.0.1";
-/** Maximum time for the first reconcile of a policy, and then again for the sidecar to receive that policy. */
+/** Maximum time to wait for the first reconcile of a policy, and maximum time to wait afterwards until the sidecar has the policy. */
 const FIRST_POLICY_DEADLINE_MS = 15_000;
 
 /** Line that `--json` prints when all services are ready. */

@@ -82,7 +82,7 @@ test("explain evaluates the policy for a request at a gate; --json prints the AP
   expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
 });
 
-test("explain uses the host and headers of the options to find the rule, and --json shows the rule's name", async () => {
+test("explain uses the host and headers from the options to find the rule, and --json shows the rule's name", async () => {
   const { keyId, apiId } = await resources.key();
   const { policyId } = await resources.policy(apiId, {
     rules: [
@@ -108,7 +108,7 @@ test("explain uses the host and headers of the options to find the rule, and --j
   expect(denied.out.find((line) => line.includes("rule 2 of 2"))).toContain("rule 2 of 2 (never)");
 });
 
-test("explain finds a policy by its manifest name among names with the same ending", async () => {
+test("explain finds a policy by its manifest's name, even if other names have the same ending", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
   const set = (apiId: string, name: string, rules: PolicyFields["rules"] = []) =>
@@ -130,7 +130,7 @@ test("explain finds a policy by its manifest name among names with the same endi
   expect(absent.notes.join()).toContain("no policy is named shop/absent");
 });
 
-test("explain of a request that a gate rejected takes the method and path from the options", async () => {
+test("explain takes the method and path of a request that a gate rejected from the options", async () => {
   const { keyId, apiId } = await resources.key();
   const { policyId } = await resources.policy(apiId, {
     rules: [{ match: { methods: ["POST"] }, ratelimits: FEW }, {}],
@@ -198,7 +198,7 @@ test.each([
     args: ["--key-id", "key_1", "--policy", "pol_1", "--credits", "1"],
     says: "with --policy the rules of the policy set them",
   },
-])("explain with $name is a usage error that names the expected form", async ({ args, says }) => {
+])("explain with $name is a usage error that states what is expected", async ({ args, says }) => {
   const ran = await run(args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);

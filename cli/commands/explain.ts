@@ -37,7 +37,7 @@ export const explain = defineCommand({
     request: {
       type: "string",
       placeholder: "'METHOD PATH'",
-      help: "request at the gate (default 'GET /'; required if --request-id names a gate's request)",
+      help: "request at the gate (default 'GET /'; required with a gate's --request-id)",
     },
     host: { type: "string", placeholder: "HOST", help: "host of the request at the gate" },
     header: { type: "string", placeholder: "'NAME: VALUE'", help: "header of the request at the gate", repeats: true },
@@ -119,7 +119,9 @@ function readCircumstances({
   };
 }
 
-/** Returns the id of the policy that `text` names. Throws if no policy has this name, or if policies of several clusters have it. */
+/**
+ * Returns the id of the policy whose name or id is `text`. Throws if no policy has this name, or if policies of several clusters have it.
+ */
 async function findPolicyId(api: Api, text: string): Promise<string> {
   if (!text.includes("/")) return text;
   const found: string[] = [];
@@ -180,7 +182,7 @@ async function explainRequest(
   of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
 ): Promise<number> {
   const { requestId, circumstances, json: asJson } = of;
-  // The margin of one minute covers a clock difference between this machine and the server.
+  // The margin of one minute allows for a clock difference between this machine and the server.
   const since = Date.now() - 7 * DAY_MS + 60_000;
   const { data } = await api.call("admin.explainRequest", { requestId, since });
   if (data.problem !== undefined) throw new Error(data.problem);
@@ -196,8 +198,8 @@ async function explainRequest(
   });
   const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
   if (policyId !== "" && circumstances.path === undefined) {
-    // Requires the method and path, which a gate does not store: without them, the explanation could show VALID for a request that was
-    // rejected.
+    // A gate does not store the method and path, so they must be given. Without them, the explanation could show VALID for a request that
+    // was rejected.
     for (const line of then) io.note(line);
     throw new UsageError(`a gate does not store the method and path of ${requestId}; set --request`);
   }
@@ -207,8 +209,8 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // Names the assumed permissions and cost, because those of the original call are unknown: a call that was rejected because of them can be
-  // VALID in the explanation.
+  // Prints the assumed permissions and cost, because the original ones are unknown. If they caused the original rejection, the explanation
+  // can show VALID.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

@@ -23,7 +23,7 @@ export const migrationCreate = defineCommand({
     name: {
       type: "string",
       placeholder: "TEXT",
-      help: "name, such as the source of the keys",
+      help: "name, such as the system that issued the keys",
       required: true,
     },
     algorithm: {

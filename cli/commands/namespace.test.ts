@@ -51,7 +51,7 @@ test("namespace list continues at a cursor, which is a namespace name", async ()
   expect([...first.namespaces, ...rest.namespaces]).toEqual((await json("namespace list --all")).namespaces);
 });
 
-test("namespace delete deletes the overrides too, by id or name, with an audit row", async () => {
+test("namespace delete takes an id or name, also deletes the overrides, and writes an audit row", async () => {
   const [one, other] = [await aNamespace("byid"), await aNamespace("byname")];
   expect(await json(`namespace delete --namespace ${one}`)).toEqual({ namespace: one });
   expect((await run("namespace delete --namespace byname")).out).toEqual([

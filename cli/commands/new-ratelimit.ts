@@ -7,7 +7,7 @@ import { invalidValue, parseDurationOption } from "../values.ts";
 export const ratelimit = {
   type: "string",
   placeholder: "NAME=LIMIT/DURATION",
-  help: "limit charged by each verification, such as requests=100/1m; with the suffix `,named` only by requests that name it",
+  help: "limit charged by each verification, such as requests=100/1m; with the suffix `,named`, only by requests that name it",
   repeats: true,
 } as const;
 

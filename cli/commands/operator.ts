@@ -57,7 +57,7 @@ export const operator = defineCommand({
     cluster: {
       type: "string",
       placeholder: "NAME",
-      help: "cluster name, part of each object's manager name; do not change it (default: UID of kube-system, or `default` for a directory)",
+      help: "cluster name, part of each object's manager name; must never change (default: UID of kube-system, or `default` with --manifests)",
       env: "POSTERN_CLUSTER",
       accepts: text("name", "at most 63 letters, digits, `-`, `_` and `.`"),
     },
@@ -71,7 +71,7 @@ export const operator = defineCommand({
     "root-keys-dir": {
       type: "string",
       placeholder: "DIR",
-      help: "directory with one root key file per workspace, named after it; replaces the single root key",
+      help: "directory with one root key file per workspace, named like the workspace; replaces the single root key",
       env: "POSTERN_ROOT_KEYS_DIR",
       accepts: FOLLOWED_FOLDER,
     },
@@ -200,7 +200,7 @@ function parseCluster(text: string): string {
   throw invalidValue("cluster", text, 'a name of up to 63 letters, digits, "-", "_" and "."');
 }
 
-/** Parses the class, which becomes a part of the Lease name and a label value. */
+/** Parses the controller class, which becomes a label value and part of the Lease name. */
 function parseClass(
   options: Readonly<Record<"controller-class" | "manifests", string | undefined>>,
 ): string | undefined {
@@ -211,13 +211,13 @@ function parseClass(
   throw invalidValue("controller-class", text, 'up to 32 lower-case letters, digits and "-"');
 }
 
-/** Each class has its own Lease, because operators of different classes run concurrently. */
+/** Each class has its own Lease, because operators of different controller classes run concurrently. */
 const leaseName = (controllerClass: string | undefined): string =>
   controllerClass === undefined ? "postern-operator" : `postern-operator-${controllerClass}`;
 
 /**
- * Returns the root keys. A single root key and a folder exclude each other: with both, the root key for a namespace without a workspace
- * would be ambiguous.
+ * Returns the root keys. A single root key and a folder must not both be set, because it would be unclear which one applies to a namespace
+ * without a workspace.
  */
 function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {
   if (rootKeysDir === undefined) {

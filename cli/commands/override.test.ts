@@ -44,7 +44,7 @@ test("override commands set, replace, show, list and delete an override", async 
   expect((await cli.run(["override", "get", "--namespace", namespace, "--identifier", "ada"])).code).toBe(1);
 });
 
-test("override list never truncates an identifier, and first omits ids in a narrow terminal", async () => {
+test("override list never truncates an identifier; in a narrow terminal it omits ids first", async () => {
   const { namespace } = await cli.resources.namespace();
   const identifier = "customer-with-a-long-id-".padEnd(60, "x");
   await cli.t.data("ratelimit.setOverride", { namespace, identifier, limit: 1, duration: 1000 });

@@ -88,7 +88,7 @@ test("ownership transfer changes nothing if the new manager already has such an 
   expect(await listed(" --manager west")).toHaveLength(3);
 });
 
-test("ownership release frees managed and orphaned objects", async () => {
+test("ownership release makes managed and orphaned objects unmanaged", async () => {
   expect((await cli.run("ownership release --manager west")).code).toBe(0);
   expect(await listed(" --manager west")).toEqual([]);
   const { rows: managers } = await cli.db.query("select manager from apis where id = 'api_b_default'");

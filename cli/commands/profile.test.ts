@@ -47,7 +47,7 @@ test("profile add accepts the JSON of rootkey create on standard input", async (
   expect(without.notes.join()).not.toContain(rootKey);
 });
 
-test("commands call the workspace of the named profile or, by default, of the default profile", async () => {
+test("commands use the workspace of the named profile or, if none is named, of the default profile", async () => {
   const other = await cli.t.makeWorkspace();
   const { keyId } = await cli.resources.key();
   await add("first", cli.t.workspace.rootKey);
@@ -205,7 +205,7 @@ test("profile stores the CA of its server, and every command uses it", async () 
   expect((await run(["key", "get", "--id", keyId], { env: { ...env, POSTERN_CA_FILE: certFile } })).code).toBe(0);
 });
 
-test("command without a server says how to name one", async () => {
+test("command without a server says how to set one", async () => {
   const ran = await run(explainMissingKey);
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).toContain("`postern profile add`, set POSTERN_API_URL and POSTERN_ROOT_KEY, or start");
@@ -234,7 +234,7 @@ test("command without a server or default profile calls the running postern dev;
   expect(refused.notes.join()).not.toContain(stale.rootKey);
 });
 
-test.each(["use", "remove"])("profile %s rejects a name without a profile", async (verb) => {
+test.each(["use", "remove"])("profile %s rejects a name that no profile has", async (verb) => {
   expect((await run(["profile", verb, "--name", "constructor"])).notes.join()).toContain(
     "there is no profile constructor",
   );

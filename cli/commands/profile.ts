@@ -53,7 +53,7 @@ export const profileAdd = defineCommand({
     const apiUrl = parseApiUrl(options["api-url"]);
     const timeoutMs = parseTimeout(options.timeout);
     const caFile = options["ca-file"] === undefined ? undefined : resolve(options["ca-file"]);
-    // Reports an unreadable CA file or an existing name before it prompts for the root key.
+    // Checks the CA file and the name before the prompt for the root key.
     const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
     demandFree(readProfiles(file).profiles, named, options.replace);
     const rootKey = await readRootKey(io);
@@ -62,7 +62,7 @@ export const profileAdd = defineCommand({
       const { data } = await withConnection(tried, (api) => api.call("workspaces.getWorkspace", {}));
       io.note(`the root key belongs to workspace ${printable(data.name)}`);
     }
-    // Reads the file again, because it may have changed during the prompt.
+    // Reads the profiles again, because another command may have changed the file during the prompt.
     const { current, profiles } = readProfiles(file);
     demandFree(profiles, named, options.replace);
     const used = options.use || current === undefined ? named : current;

@@ -37,7 +37,7 @@ async function rootKeyIn(secret: string): Promise<string> {
 
 const rowOf = async (rootKey: string) => findRootKey(cli.db, { hash: hashKey(rootKey) });
 
-test("provision puts a root key with the operator's permissions into an empty Secret, and a second run keeps it", async () => {
+test("provision stores a root key with the operator's permissions in an empty Secret, and a second run keeps it", async () => {
   await createSecret("empty");
   expect(await provision("empty")).toMatchObject({ code: 0, notes: ["created a root key for the operator"] });
   const rootKey = await rootKeyIn("empty");

@@ -74,7 +74,7 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   try {
     await writeSecretValue(client, ref, { text: made.rootKey, resourceVersion });
   } catch (error) {
-    // Revokes the root key, because its secret was not stored anywhere.
+    // Revokes the new root key, because its secret could not be stored.
     await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
     throw error;
   }

@@ -11,7 +11,7 @@ export const redisAcl = defineCommand({
     "control-plane": { type: "boolean", help: "print the rules of the api-servers' user, for all workspaces" },
     "allow-user-management": {
       type: "boolean",
-      help: "with --control-plane: permission to manage users, for --gate-credentials-cluster",
+      help: "with --control-plane: allow user management, which --gate-credentials-cluster requires",
     },
     events: { type: "boolean", help: "print the pods' ACL rules for a separate Redis that stores events" },
     eval: { type: "boolean", help: "allow pods to load scripts, if no api-server loads them" },

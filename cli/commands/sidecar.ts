@@ -69,7 +69,7 @@ export const sidecar = defineCommand({
     policy: {
       type: "string",
       placeholder: "POLICY",
-      help: "policy to enforce: CLUSTER/NAMESPACE/NAME of an ApiKeyPolicy, which may not exist yet, or its id",
+      help: "policy to enforce: CLUSTER/NAMESPACE/NAME of an ApiKeyPolicy (need not exist yet), or its id",
       required: true,
       env: "POSTERN_POLICY",
       accepts: text("name"),
@@ -129,7 +129,7 @@ export const sidecar = defineCommand({
     "trusted-gateways": {
       type: "string",
       placeholder: "BLOCKS",
-      help: "addresses and CIDR blocks of gateways whose statements about a request and its client are trusted",
+      help: "addresses and CIDR blocks of trusted gateways, which report a request and its client",
       default: "127.0.0.0/8,::1",
       env: "POSTERN_TRUSTED_GATEWAYS",
       accepts: BLOCKS,
@@ -226,8 +226,7 @@ export const sidecar = defineCommand({
     },
     ...cacheOptions,
     ...waitOptions,
-    // The default is one second less than the preStop sleep of the app, so that the gate closes idle connections while the app still
-    // serves.
+    // The default is one second less than the preStop sleep of the app, so that the gate closes idle connections while the app still runs.
     "drain-timeout": {
       type: "string",
       placeholder: "DURATION",
@@ -372,7 +371,7 @@ function policyIdFrom(policy: string, workspaceId: string): string {
   );
 }
 
-/** Parses the probes. Throws `UsageError`, because a gate that ignored an invalid probe would keep its pod unready without an error. */
+/** Parses the probes. Throws `UsageError` for an invalid probe. If the gate ignored it, the pod would stay unready without an error. */
 function parseProbes(text: string | undefined): GateProbes | undefined {
   if (text === undefined) return undefined;
   try {

@@ -41,7 +41,7 @@ test("validate rejects an object that is defined twice, within a file and across
   expect((await validate(["-"], `${role("one")}---\n${elsewhere}`)).code).toBe(0);
 });
 
-test.each(["", "# nothing\n", "---\n---\n"])("validate rejects an input without a manifest: %j", async (text) => {
+test.each(["", "# nothing\n", "---\n---\n"])("validate rejects an input that contains no manifest: %j", async (text) => {
   const folder = folderOf({ "a.yaml": text });
   for (const [path, stdin] of [[folder], [join(folder, "a.yaml")], ["-", text]] as const) {
     const ran = await validate([path], stdin);

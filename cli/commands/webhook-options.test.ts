@@ -24,7 +24,7 @@ test("webhook starts only with a gate image, and all its other options have defa
   });
 });
 
-test("webhook options accept lists of pairs, and a certificate folder in place of the Secret", () => {
+test("webhook options accept lists of pairs, and a certificate folder instead of the Secret", () => {
   const config = parse({
     "gate-env": "POSTERN_REGION=eu, POSTERN_DOCS_URL=https://docs.example/?a=b",
     "gate-resources": "cpu-limit=1,memory-limit=0.5Gi",

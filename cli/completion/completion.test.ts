@@ -160,7 +160,7 @@ describe("zsh", () => {
   );
 });
 
-test("completion scripts contain every command, option and value, and no profile data", async () => {
+test("completion scripts contain every command, option and value, but no profile data", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const text = readFileSync(join(dir, `postern.${shell}`), "utf8");
     for (const { name, options } of commands) {
@@ -204,7 +204,7 @@ test("completion treats quotes and shell characters in help as plain text", asyn
   expect(existsSync(join(dir, "owned"))).toBe(false);
 });
 
-test("completion scripts derive option values from placeholders, and nouns from command names", () => {
+test("completion scripts suggest option values from placeholders, and nouns from command names", () => {
   const of = (placeholder: string) => valuesOf({ name: "x" }, "y", { type: "string", help: "", placeholder });
   expect(of("on|off")).toEqual({ kind: "words", words: ["on", "off"] });
   expect(of("TIME|never")).toEqual({ kind: "words", words: ["never"] });

@@ -7,7 +7,7 @@ export type Values =
   | { readonly kind: "words"; readonly words: readonly string[] }
   | { readonly kind: "none" | "file" | "folder" | "profile" | "text" };
 
-/** Matches a literal word of a placeholder such as `on|off` or `TIME|never`. Placeholders of free values are in capitals. */
+/** Matches a literal value in a placeholder such as `on|off` or `TIME|never`. A word in capitals stands for free text. */
 const WORD = /^[a-z][a-z0-9_-]*$/;
 
 export function valuesOf(command: Pick<Command, "name">, name: string, row: OptionRow): Values {

@@ -20,8 +20,8 @@ import {
 } from "../commands/workspace.ts";
 
 /*
- * Commands of the api-server image, including commands that use the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs
- * rootkey create`.
+ * Commands of the api-server image, including commands that use the database, for example `kubectl exec deploy/postern-api-server -- node
+ * /app/main.mjs rootkey create`.
  */
 export const API_SERVER_COMMANDS = [
   apiServer,

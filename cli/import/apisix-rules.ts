@@ -3,7 +3,7 @@ import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, Text, Texts } from "./documents.ts";
 import { addRule, BY_HOST, headerMatch, type Match, omitRule, readLimits } from "./policy-rules.ts";
 
-/* Drafts rules from the routes of APISIX: `limit-count` becomes a limit, and the patterns of `uri-blocker` deny. */
+/* Drafts rules from the routes of APISIX: `limit-count` becomes a limit, and each `uri-blocker` pattern a denial. */
 
 const Route = z.looseObject({
   id: Text,
@@ -94,7 +94,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   request_method: "method",
 };
 
-/** Returns the values that a limit counts by, or a text that says why they have no counterpart. */
+/** Returns the values that a limit counts by, or the reason why they have no counterpart in a policy. */
 function countedBy({
   key_type: type = "var",
   key = "remote_addr",

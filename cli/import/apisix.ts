@@ -26,7 +26,7 @@ const Consumer = z.looseObject({
 });
 type Consumer = z.output<typeof Consumer>;
 
-/** Credential, which the Admin API stores separately from the consumer. */
+/** A credential. The Admin API stores it separately from its consumer. */
 const Credential = z.looseObject({ id: Text, plugins: Plugins });
 const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
 const ApiResponse = z.looseObject({ list: z.array(Kept) });

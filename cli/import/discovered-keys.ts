@@ -30,7 +30,7 @@ export interface Found {
   readonly left: readonly OmittedKey[];
   /** Drafts of rules for the policy, which the import does not apply. */
   readonly rules: readonly FoundRule[];
-  /** Notes about settings that the import ignores, without duplicates. */
+  /** Distinct notes about settings that the import ignores. */
   readonly notes: readonly string[];
   /** Number of keys that are so short that brute force could recover them from their hashes. */
   readonly short: number;
@@ -72,7 +72,7 @@ export class DiscoveredKeys implements Found {
     this.keys.push({ from, secret, hash: undefined, key });
   }
 
-  /** Adds a key of which only the SHA-256 hash in base64 is known. */
+  /** Adds a key for which only the SHA-256 hash in base64 is known. */
   addHash(from: string, hash: string, key: Omit<ImportedKey, "hash">): void {
     if (this.#isNew(from, hash)) this.keys.push({ from, secret: undefined, hash, key });
   }
@@ -81,7 +81,7 @@ export class DiscoveredKeys implements Found {
     this.left.push({ from, why });
   }
 
-  /** Adds a note about a consumer plugin that the import ignores. */
+  /** Notes that the import ignores a plugin of a consumer. */
   notePlugin(name: string, { isLimit }: { readonly isLimit: boolean }): void {
     this.note(
       isLimit

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { LineCounter, parseAllDocuments } from "yaml";
 import * as z from "zod";
 
-/* Readers for files of other systems: YAML or JSON with one or more documents, a Kubernetes list, or JSON Lines. */
+/* Readers for the export files of other systems: YAML or JSON with one or more documents, a Kubernetes list, or JSON Lines. */
 
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 

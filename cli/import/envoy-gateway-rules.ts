@@ -49,7 +49,7 @@ export function findEnvoyGatewayRules(objects: readonly KubeObject[], discovered
 const EVERY_CLIENT: Selector = { headers: [], sourceCIDR: undefined };
 const KNOWN_MEMBERS = new Set(["headers", "sourceCIDR"]);
 
-/** Returns the conditions of a selector and the values that it counts by, or a text that says why they have no counterpart. */
+/** Returns the conditions of a selector and the values that it counts by, or the reason why they have no counterpart in a policy. */
 function readSelector(selector: Selector): { readonly match: Match; readonly by: string[] } | string {
   const by: string[] = [];
   const headers: ReturnType<typeof headerMatch>[] = [];

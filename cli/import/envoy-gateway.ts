@@ -6,7 +6,7 @@ import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByNa
 
 /*
  * Imports from API key authentication of Envoy Gateway: each value of a Secret is a key, and the value's name is the client id. If the file
- * contains SecurityPolicies, only the Secrets that they name are read; otherwise all Secrets are.
+ * contains SecurityPolicies, only the Secrets that they reference are read; otherwise all Secrets are.
  */
 
 const SecurityPolicy = z.looseObject({
@@ -36,7 +36,7 @@ export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: 
   findEnvoyGatewayRules(objects, discovered);
 }
 
-/** Returns the Secrets that the policies name, without duplicates. The default namespace is the policy's own. */
+/** Returns the distinct Secrets that the policies reference. A reference without a namespace means the policy's own. */
 function namedBy(policies: readonly KubeObject[]): Set<string> {
   const names = new Set<string>();
   for (const policy of policies) {

@@ -99,7 +99,7 @@ function limit(
   const add = (by: string[], more: Match = {}) =>
     addRule(discovered, from, { match: { ...match, ...more }, access, limits: limitsOf(config, by) });
   const header = typeof config.header_name === "string" ? config.header_name : undefined;
-  // Kong falls back to counting by address if a request has no consumer or credential, or if its path is not the configured one.
+  // Kong counts by address if a request has no consumer or credential, or if its path differs from the configured one.
   if (limitBy === "ip" || (!hasKeys && (limitBy === "consumer" || limitBy === "credential"))) add(["address"]);
   else if (limitBy === "consumer") add(["identity"]);
   else if (limitBy === "credential") add(["key"]);

@@ -2,7 +2,7 @@ import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { findKuadrantRules } from "./kuadrant-rules.ts";
 import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
-/* Imports from Kuadrant: Secrets with the label that marks API keys for Authorino. The groups of a user become roles. */
+/* Imports keys from Kuadrant: the Secrets that have Authorino's label for API keys. The groups of a user become roles. */
 
 const MANAGED_BY = "authorino.kuadrant.io/managed-by";
 const USER_ID = "secret.kuadrant.io/user-id";

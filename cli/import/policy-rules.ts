@@ -5,8 +5,8 @@ import { readObject, WrongImport } from "./documents.ts";
 import { type KubeObject, nameOf } from "./kubernetes.ts";
 
 /*
- * Drafts of policy rules from the limits and denials of another system. Each system's reader finds the requests that they apply to and the
- * values that they count by; this file contains what all readers share.
+ * Drafts of policy rules from the limits and denials of another system. Each system's reader finds the requests to which a limit or denial
+ * applies, and the values that a limit counts by. This file has the code that all readers share.
  */
 
 export type Match = NonNullable<RuleDraft["match"]>;
@@ -47,7 +47,7 @@ export function addRule(
   if (by.includes("host")) discovered.note("limits by host replace limits of all requests together");
 }
 
-/** Reads an object that may have limits. If it is invalid, adds a note instead of failing, so that its keys are still imported. */
+/** Reads an object that may have limits. If the object is invalid, adds a note instead of failing, so that the keys are still imported. */
 export function readLimits<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -66,7 +66,7 @@ export function readLimits<S extends z.ZodType>(
 export const omitRule = (discovered: DiscoveredKeys, from: string, why: string): void =>
   discovered.note(`${from} is not imported as a rule: ${why}`);
 
-/** Adds a note for each object of these kinds, whose limits or denials the import does not read. */
+/** Adds a note for each object of these kinds: the import does not read the object's limits or denials. */
 export function omitRulesOf(
   kinds: readonly string[],
   objects: readonly KubeObject[],

@@ -143,7 +143,7 @@ describe("a ttl of Kong", () => {
   const expiries = ({ keys }: DiscoveredKeys) => keys.map(({ from, key }) => [from, key.expires]);
   const left = (discovered: DiscoveredKeys) => discovered.left.map(({ from, why }) => `${from}: ${why}`);
 
-  test("Kong import without --ttl-is skips keys with a ttl and no others", () => {
+  test("Kong import without --ttl-is skips only keys with a ttl", () => {
     const discovered = find(findKongKeys, file);
     expect(expiries(discovered)).toEqual([
       ["consumer a, key 3", undefined],

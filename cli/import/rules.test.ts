@@ -59,7 +59,7 @@ describe("Kong", () => {
     ]);
   });
 
-  test("import reads hosts, methods, headers, templates, windows and the most specific plugin", () => {
+  test("import reads hosts, methods, headers, templates, windows and the most specific configuration of a plugin", () => {
     const discovered = find(
       findKongKeys,
       `

@@ -5,8 +5,8 @@ import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject } from "./documents.ts";
 
 /*
- * Imports from Unkey: responses of `apis.listKeys` with `decrypt`, of v2 or v1, as a page or as the objects of many pages. A key that is
- * not recoverable has no plaintext; for such a key the import accepts a `hash`, the SHA-256 in base64 from Unkey's database.
+ * Imports keys from Unkey: responses of `apis.listKeys` (v2 or v1, with `decrypt`), as one page or as the objects of many pages. A key that
+ * is not recoverable has no plaintext; for such a key the import accepts a `hash`, the SHA-256 in base64 from Unkey's database.
  */
 
 const Refill = z.looseObject({

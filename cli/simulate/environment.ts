@@ -213,7 +213,7 @@ export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | u
   return policies.get(place) as T;
 }
 
-/** Returns a valid manifest with its default values. */
+/** Returns a valid manifest, with default values for omitted fields. */
 function readAgain({ kind, namespace, name, spec }: Desired): Manifest[] {
   const parsed = parseManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec });
   return "manifest" in parsed ? [parsed.manifest] : [];

@@ -54,7 +54,7 @@ export interface Expected extends ExplainedKey {
 
 const PROJECTION = "prj_decide";
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
-/** Timeout that never applies, because the edge is in this process and responds immediately. */
+/** Timeout that is never reached, because the edge is in this process and responds immediately. */
 const TIMEOUT_MS = 10_000;
 
 export class OfflineGate {
@@ -113,7 +113,7 @@ export class OfflineGate {
     await this.#edge.writer.heartbeat(PROJECTION, this.#clock.nowMs, [WORKSPACE]);
   }
 
-  /** Explains the result that `decide` will return. Charges nothing. */
+  /** Predicts and explains the result of `decide`. Charges nothing. */
   async foresee(active: ActivePolicy, request: GateRequest): Promise<Expected> {
     const { policy, record, rules } = active;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
@@ -181,7 +181,7 @@ export class OfflineGate {
     return {
       nowMs: this.#parts.nowMs,
       projection: this.#projection,
-      // The records have age 0, because the files were just read.
+      // Records have age 0, because the files were just read.
       recordsAgeMs: () => 0,
       peekLimits: edge.counters({ timeoutMs: TIMEOUT_MS }).peek,
       readCredits: async (ref: { readonly workspaceId: string; readonly keyId: string }) => {

@@ -7,7 +7,7 @@ import { type Decided, type Expected, type GateRequest, OfflineGate } from "./ga
 
 /* Runs requests and cases against an environment. */
 
-/** A request as written in a case or an option. */
+/** A request, as in a case or an option. */
 export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;
@@ -29,7 +29,7 @@ export interface Unresolved {
   readonly message: string;
 }
 
-/** Host of requests that name none. */
+/** Host of requests without a host. */
 export const DEFAULT_HOST = "app";
 const CLIENT_ADDRESS = "127.0.0.1";
 
@@ -73,7 +73,7 @@ function findKey({ keys }: World, name: string | false | undefined): DecidedKey 
 export interface Decision extends Decided {
   /** Number of requests that were allowed. */
   readonly passed: number;
-  /** Result that the explanation predicts, computed before the last request was charged. */
+  /** Result that the explanation predicts for the last request. It is computed before that request is charged. */
   readonly expected: Expected;
 }
 

@@ -86,7 +86,7 @@ async function commandOf(args: string): Promise<Command> {
 }
 
 /**
- * Returns the shape of the output as documented: a list is represented by its first item, which must exist, and an object by its member
+ * Returns the output's shape in the documented form. A list is represented by its first item, which must exist; an object by its member
  * names.
  */
 function outline(printed: unknown): string {

@@ -112,7 +112,7 @@ const OnStale = withRules(
   [
     {
       rule: `${celMilliseconds("self.denyAfter")} >= ${celMilliseconds("self.after")}`,
-      message: "denyAfter must not be shorter than after",
+      message: "`denyAfter` must not be shorter than `after`",
       faults: ({ after, denyAfter }) => {
         const [afterMs, denyAfterMs] = [findDuration(after), findDuration(denyAfter)];
         const isShorter = afterMs !== undefined && denyAfterMs !== undefined && denyAfterMs < afterMs;

@@ -197,7 +197,7 @@ export const ManifestRule = withRules(
     },
     {
       rule: "self.access != 'Deny' || !has(self.ratelimits) || size(self.ratelimits) == 0",
-      message: "a rule with access Deny has no rate limits, because it rejects every request",
+      message: "a rule with access Deny cannot have rate limits, because it rejects every request",
       holds: ({ access, ratelimits }) => access !== "Deny" || ratelimits.length === 0,
     },
     {

@@ -40,7 +40,7 @@ describe("commands that call the API", () => {
     expect((await api.run(["api", "create", "--name", "or"])).notes.join()).toContain("body.name");
   });
 
-  test("api list shows the settings of each API of the workspace, as api update does", async () => {
+  test("api list shows each API of the workspace with the same settings as api update", async () => {
     const { id: workspaceId, rootKey } = await api.t.makeWorkspace();
     expect((await api.run(["api", "list"], api.as(rootKey))).notes).toEqual(["no apis"]);
     const { apiId } = await api.t.data("apis.createApi", { name: "the api" }, { rootKey });

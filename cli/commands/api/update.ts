@@ -39,7 +39,7 @@ export const apiUpdate = defineCommand({
     "ip-allow-list": {
       type: "string",
       placeholder: "LIST|none",
-      help: "client addresses and CIDR blocks that may use its keys, such as 10.0.0.1,10.1.0.0/16,::1",
+      help: "client addresses and CIDR blocks that may use the API's keys, such as 10.0.0.1,10.1.0.0/16,::1",
     },
     "delete-protection": { type: "string", placeholder: "on|off", help: "protection from `apis.deleteApi`" },
     "default-prefix": {

@@ -15,7 +15,7 @@ const storedLink = async (id: string) =>
   (await cli.db.query("select * from sign_in_links where id = $1", [id])).rows[0];
 const tokenIn = (address: string): string => new URL(address).hash.slice("#token=".length);
 
-test("dashboard link grants one workspace; database and audit log contain only its hash", async () => {
+test("dashboard link can grant one workspace; the database and the audit log contain only the link's hash", async () => {
   const before = Date.now();
   const made = await cli.json("dashboard link --role operator --workspace acme --name Ada");
   expect(made).toMatchObject({ name: "Ada", role: "operator", workspaceId: acmeId });

@@ -45,6 +45,6 @@ test("dashboard sign-out of a user without sessions succeeds without an audit ro
   expect(await count()).toBe(before);
 });
 
-test("dashboard sign-out requires a person", async () => {
+test("dashboard sign-out requires a user", async () => {
   expect(await cli.failure("dashboard sign-out", 2)).toContain("--person");
 });

@@ -48,7 +48,7 @@ export const importOptions = {
   "dry-run": { type: "boolean", help: "report without importing" },
 } as const;
 
-/** Describes the effect of an import; part of the help of every import command. */
+/** Describes the effect of an import. The text is part of the help of every import command. */
 export const IMPORT_RULES =
   "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. The root key needs create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 
@@ -99,7 +99,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   });
 }
 
-/** Skips keys that the API would reject, so that a dry run reports them as well. */
+/** Moves keys that the API would reject to the skipped keys, so that a dry run reports them as well. */
 function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: OmittedKey[] } {
   const refused = [...left];
   const accepted = keys.filter((found) => {

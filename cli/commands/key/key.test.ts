@@ -294,13 +294,13 @@ describe("key list", () => {
     { args: ["--all", "--limit", "3"], says: "--all and --limit exclude each other" },
     { args: ["--limit", "0"], says: "or --all" },
     { args: ["--cursor", ""], says: '"" for --cursor: must be' },
-  ])("key list with $args is a usage error", async ({ args, says }) => {
+  ])("key list with the arguments $args is a usage error", async ({ args, says }) => {
     const ran = await cli.run(["key", "list", "--api", many, ...args]);
     expect(ran.code).toBe(2);
     expect(ran.notes.join()).toContain(says);
   });
 
-  test("key list filters by owner, and says that an API has no keys", async () => {
+  test("key list can filter by owner, and says so if an API has no keys", async () => {
     const empty = await cli.resources.api();
     expect(await cli.run(["key", "list", "--api", empty])).toMatchObject({ code: 0, text: "", notes: ["no keys"] });
     expect(await cli.json(["key", "list", "--api", empty])).toEqual({ keys: [], hasMore: false, cursor: null });

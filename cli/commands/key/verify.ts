@@ -25,7 +25,7 @@ export const keyVerify = defineCommand({
     ratelimit: {
       type: "string",
       placeholder: "NAME[=COST]",
-      help: "limit to charge, of the key or its owner",
+      help: "rate limit of the key or owner to charge",
       repeats: true,
     },
     tag: { type: "string", placeholder: "TEXT", help: "tag to store with the verification", repeats: true },

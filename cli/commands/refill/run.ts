@@ -87,7 +87,7 @@ async function refillInRedis(
   const { db, nowMs } = administrator;
   const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
   try {
-    // Checks the connection before any change, so that the command does not fail at the first due key.
+    // Checks the connection before any change. Otherwise a failure would appear only at the first due key.
     await edge.ping();
     const credits = createCreditService({ db, store: edge.credits, nowMs, log });
     return await runRefill({ ...administrator, credits, log }, { today: date, onBatch });

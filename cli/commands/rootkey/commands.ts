@@ -14,7 +14,7 @@ type RootKey = Schema<"RootKey">;
 
 const id = { type: "string", placeholder: "ID", help: "root key id (rk_…)", required: true } as const;
 
-/** Maximum number of permissions that a table cell names; further permissions are counted. */
+/** Maximum number of permissions in a table cell. The cell only counts any further ones. */
 const NAMED_MAX = 2;
 
 /** Fields of a root key without its secret. */
@@ -70,7 +70,7 @@ export const rootkeyList = defineCommand({
   },
 });
 
-/** Permissions that an update can require, for the help. */
+/** Permissions that an update may require, as listed in the help. */
 const UPDATE = "Requires workspace.*.update_root_key";
 
 const switching = (verb: "enable" | "disable") =>

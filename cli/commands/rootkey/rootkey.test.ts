@@ -130,7 +130,7 @@ describe("commands that call the API", () => {
       }
     });
 
-    test("rootkey list fits a terminal, and counts permissions if there are many", async () => {
+    test("rootkey list fits a terminal, and shows only the number of permissions if there are many", async () => {
       const { rootKey } = await cli.t.makeWorkspace();
       await create(
         {
