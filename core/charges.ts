@@ -1,11 +1,11 @@
 /*
- * Charges of a request and their outcomes. Rate limits and credits are charged together: first all rate limits or none of them, then the
- * credits. core/ratelimits and core/credits contain the rules, and edge/counters applies them to the stored counters.
+ * Charges of a request and their outcomes. A request is charged to all of its rate limits or, if one of them rejects it, to none; then its
+ * credits are spent. core/ratelimits and core/credits contain the rules, and edge/counters applies them to the stored counters.
  */
 
 /**
- * Scope of a counter. `value` is the namespace id for `namespace`, the limit name for `name`, an identifier of a workspace's quota for
- * `quota`, and the policy id for `attempts` (failed attempts of an address) and `spared` (a key that succeeded from an address).
+ * Scope of a counter. `value` depends on `kind`. `namespace`: the namespace id. `name`: the limit name. `quota`: an identifier of a
+ * workspace's quota. `attempts` (failed attempts of an address) and `spared` (a key that succeeded from an address): the policy id.
  */
 export interface CounterScope {
   readonly kind: "namespace" | "name" | "quota" | "attempts" | "spared";
@@ -32,12 +32,12 @@ export interface CreditCharge {
 }
 
 export interface LimitOutcome {
-  /** Whether this charge's own limit allows it, even if another limit rejects the request. */
+  /** Whether this limit allows the charge, regardless of the request's other limits. */
   readonly passed: boolean;
   readonly remaining: number;
   /** End of the current window, Unix ms. */
   readonly resetMs: number;
-  /** For a rejection: the first timestamp (Unix ms) at which the same charge could pass; `Infinity` if it never can. */
+  /** For a rejection: the earliest time (Unix ms) at which the same charge could pass; `Infinity` if it can never pass. */
   readonly retryAtMs?: number;
 }
 
@@ -48,7 +48,7 @@ export type CreditOutcome =
   | { readonly status: "unreached"; readonly remaining: number | undefined };
 
 export interface Consumed {
-  /** Time of the clock by which the charges were decided, Unix ms. */
+  /** Unix ms of the clock that decided the charges. */
   readonly nowMs: number;
   /** Outcomes in the order of the charges. */
   readonly limits: readonly LimitOutcome[];

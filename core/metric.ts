@@ -1,6 +1,6 @@
 /*
  * Metric definitions: components export their metrics from these, and docs/operations/metrics.md is generated from them. Each definition
- * includes the meaning of a bad value, so that no metric is added without it.
+ * must state the meaning of a bad value, so that every metric has this documentation.
  */
 
 export type MetricType = "counter" | "gauge" | "histogram";
@@ -12,7 +12,7 @@ export interface Metric<Label extends string = string> {
   readonly help: string;
   /** Unit: `seconds`, `bytes`, `Unix seconds`, `1 or 0`, `part of 1`, or the name of the counted items. */
   readonly unit: string;
-  /** Values of each label, or their description if a list would be long. A label has few values, and callers cannot add any. */
+  /** Values of each label, or their description if a list would be long. A label has few values, and clients cannot cause new ones. */
   readonly labels?: Readonly<Record<Label, readonly string[] | string>>;
   /** Meaning of a bad value, and what to check then. Empty if no value needs action. */
   readonly bad: string;
@@ -21,7 +21,7 @@ export interface Metric<Label extends string = string> {
 /** Metrics by their name in code. */
 export type Metrics = Readonly<Record<string, Metric>>;
 
-/** Returns the metrics unchanged, with their labels as types. */
+/** Returns the metrics unchanged; the return type contains the labels of each. */
 export const defineMetrics = <const T extends Metrics>(metrics: T): T => metrics;
 
 /** Returns the options of the Prometheus client library for a metric. */

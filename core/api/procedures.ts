@@ -1,6 +1,6 @@
 import type { components, paths } from "./types.ts";
 
-/* Request and response types of the v2 API procedures, for the API clients in this project. */
+/* Request and response types of the v2 API procedures, for this project's API clients. */
 
 /** Procedure names such as `keys.createKey`. */
 export type Procedure = keyof paths extends `/v2/${infer Name}` ? Name : never;

@@ -20,7 +20,7 @@ export const NO_RESPONSE = 0;
 const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
   [NO_RESPONSE]: "ifRepeatable",
   429: "always",
-  // A 500 response may mean that Postgres or Redis is unavailable.
+  // A 500 can mean that Postgres or Redis is unavailable, which is often temporary.
   500: "ifRepeatable",
   502: "ifRepeatable",
   503: "ifRepeatable",
@@ -28,8 +28,8 @@ const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
 };
 
 /**
- * Whether the call may be sent again after this status. The client waits for `Retry-After` if the server sent it, otherwise for its own
- * backoff.
+ * Returns whether the call may be sent again after this status. The client waits for `Retry-After` if the server sent it, otherwise for its
+ * own backoff.
  */
 export function mayRetry(status: number, { isRepeatable }: { readonly isRepeatable: boolean }): boolean {
   const retry = RETRIES[status];

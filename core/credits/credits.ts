@@ -8,7 +8,7 @@ export interface CreditsState {
   readonly refill?: Refill | undefined;
 }
 
-/** `credits` of keys.updateKey (`undefined` if omitted), or the fields of keys.updateCredits. */
+/** The credits change that a caller requests: `credits` of keys.updateKey (`undefined` if omitted), or the fields of keys.updateCredits. */
 export type CreditsUpdate =
   | undefined
   | null
@@ -18,8 +18,8 @@ export type CreditsUpdate =
 const UNLIMITED: CreditsState = { remaining: null };
 
 /**
- * Checks whether the credits of a key, as they would be after a change, follow the refill rules (api-v2.md section 6.1). Returns an error
- * message for the caller, or `undefined`.
+ * Checks the credits that a key would have after a change against the refill rules (api-v2.md section 6.1). Returns an error message for
+ * the caller, or `undefined`.
  */
 export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
   if (refill === undefined) return undefined;
@@ -38,7 +38,8 @@ export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate)
   if (update === null) return UNLIMITED;
   if ("operation" in update) return applyOperation(current, update);
   const remaining = update.remaining === undefined ? current.remaining : update.remaining;
-  // Removing a key's credit limit clears its refill. `checkRefill` reports a call that removes the limit and sets a refill.
+  // Removing a key's credit limit clears its refill. A call that removes the limit and also sets a refill is an error, which `checkRefill`
+  // returns.
   const kept = remaining === null ? undefined : current.refill;
   const refill = update.refill === undefined ? kept : (update.refill ?? undefined);
   const next = stateOf(remaining, refill);

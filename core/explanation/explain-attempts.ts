@@ -5,8 +5,8 @@ import type { Step } from "./shapes.ts";
 import { counterSource, said, UNANSWERED, UNKNOWN_AGE } from "./step.ts";
 
 /**
- * Explains whether the key may be tried from the client address. `outcomes` has the outcome of the failure counter and that of the success
- * counter. It is `undefined` if the counters do not respond, in which case a gate uses its own counts.
+ * Explains whether the key may be tried from the client address. `outcomes` has the outcomes of the failure counter and of the success
+ * counter. If the counters do not respond, `outcomes` is `undefined`, and a gate uses its own counts.
  */
 export function explainAttempts(
   { identifier, limit, durationMs }: LimitCharge,

@@ -41,8 +41,8 @@ export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean):
 });
 
 /**
- * Marks the step that determined the code: the first one that rejects the key. If the code is unknown, marks the first required step
- * without a result.
+ * Marks the step that determined the code: the first one that rejects the key. If the code is `UNKNOWN`, marks the first required step that
+ * has no result.
  */
 function markDeciding(steps: readonly Undecided[], { code, uncounted }: RecordedVerification): Step[] {
   const isDesired = ({ step, result, observed }: Undecided): boolean =>
@@ -66,7 +66,7 @@ function checkStep(
 ): Undecided[] {
   const { view, apiId, clientIp, query } = check;
   const { key, api, workspace } = view;
-  // Omits the API step if the request names no API: most callers see only keys of their own API.
+  // Omits the step about the API if the request names none, because most callers see only keys of their own API anyway.
   if (name === "ofApi" && apiId === undefined) return [];
   if (name === "permissions" && typeof query === "string") {
     return [{ ...said(name, "skipped", "", query), sources: [requestSource] }];

@@ -6,7 +6,7 @@ import { uncountedLimits } from "./explain-uncounted.ts";
 import type { ExplainedKey, ExplainedLimit, RecordedVerification, SeenCounts, Source } from "./shapes.ts";
 import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** What was observed while a request was counted. `view` is `undefined` for a request without a key. */
+/** Observations from counting a request. `view` is `undefined` for a request without a key. */
 export interface RecordedCount extends Pick<RecordedVerification, "plan" | "recordsAgeMs" | "uncounted" | "policy"> {
   readonly check: { readonly view: KeyView | undefined };
 }
@@ -23,7 +23,7 @@ export function explainCount(
 
 const NO_PERMISSIONS = { permissions: { needed: [], held: [], heldCount: 0 } };
 
-/** Explains each limit with the values that were counted, and with the values that an override replaced. */
+/** Explains each limit: its counted values, and the values that an override replaced. */
 export function explainLimits(
   { check: { view }, policy }: RecordedCount,
   plan: ChargePlan,

@@ -7,12 +7,12 @@ import { explainStale } from "./explain-stale.ts";
 import type { Source, Step } from "./shapes.ts";
 import { said } from "./step.ts";
 
-/** The policy rule that a gate selects for a request before it checks the key. */
+/** Result of selecting the policy rule for a request, which a gate does before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
-  /** Selected rule if it requires a key or has limits; `undefined` if the request is decided without a key and limits. */
+  /** Selected rule if it requires a key or has limits; `undefined` for a request that is decided without either. */
   readonly rule: CompiledRule | undefined;
-  /** Code of a request that is already decided; `undefined` if the checks that `rule` requires decide it. */
+  /** Code of a request that is already decided; `undefined` if it still depends on the checks that `rule` requires. */
   readonly code: "MALFORMED" | "ANONYMOUS" | "DENIED" | undefined;
   /** Index of the selected rule, −1 for the implicit rule; `undefined` if the path is rejected. */
   readonly index: number | undefined;

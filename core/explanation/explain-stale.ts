@@ -4,7 +4,7 @@ import type { CompiledPolicy } from "../policies/policy.ts";
 import { said, type Undecided } from "./step.ts";
 
 /**
- * Explains what the policy prescribes for stale data, and whether it applies now. `gatesAgeMs` is the age of the data at the gate that is
+ * Explains the policy's action for stale data, and whether the action applies now. `gatesAgeMs` is the age of the data at the gate that is
  * furthest behind: `Infinity` if a reporting gate has received no heartbeat yet, `undefined` if no gate reports.
  */
 export function explainStale(

@@ -2,8 +2,8 @@ import type { RecordedVerification, SeenUncounted, Source } from "./shapes.ts";
 import { said, UNANSWERED, type Undecided } from "./step.ts";
 
 /*
- * Explains what happens while the shared counters do not respond. The explanation describes the configured rule and ignores what a single
- * pod has counted.
+ * Explains what happens while the shared counters do not respond. The explanation describes the configured fallback. It ignores the counts
+ * that a pod keeps by itself.
  */
 
 /** `policy` is the policy of the verifying gate; `undefined` for a call of keys.verifyKey. */
@@ -13,7 +13,7 @@ export interface UncountedStep extends Pick<RecordedVerification, "policy"> {
 
 const AWAY = "The shared counters were not reached.";
 
-/** Returns the step for the limits. The step's sources are `sources` and the policy. */
+/** Returns the step for the limits. Its sources are the policy and `sources`. */
 export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const result = uncounted.alone?.passed === false ? false : "skipped";
   const detail = `${AWAY} ${policy === undefined ? ofCall(uncounted) : atGate(uncounted)}`;

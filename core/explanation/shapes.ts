@@ -7,7 +7,7 @@ import type { Code } from "../verification/codes.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
 
 /*
- * Explains to people why a verification ended as it did: lists each step with the observed value and its source.
+ * Explains to people why a verification had its outcome: lists each step with the observed value and its source.
  * edge/verification/verify.ts decides the code. This folder evaluates the same checks (KEY_CHECKS), including those after the deciding
  * step.
  */
@@ -69,7 +69,7 @@ export interface ExplainedLimit {
   readonly name: string;
   /** Name of the limit's namespace, if known. */
   readonly namespace?: string;
-  /** Object to which the limit belongs; `rule` is the rule of the policy that matched the request. */
+  /** Object to which the limit belongs; `rule` is the policy rule that matched the request. */
   readonly source: "key" | "identity" | "request" | "rule" | "namespace";
   /** Identifier that is counted. */
   readonly identifier: string;
@@ -83,7 +83,7 @@ export interface ExplainedLimit {
   readonly reset: number;
   /** Earliest time at which a rejected charge could pass, Unix ms; omitted for a charge that passes or can never pass. */
   readonly retryAt?: number;
-  /** Whether each process counts by itself and syncs in the background, so that its count may differ slightly from the count shown here. */
+  /** Whether each process counts by itself and syncs in the background, so its count may differ slightly from the count shown here. */
   readonly async: boolean;
   readonly overridden: boolean;
   /** The override that replaced the requested limit. */
@@ -124,7 +124,7 @@ export interface ExplainedKey {
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
-/** What was observed while a key was verified. */
+/** Observations from the verification of a key. */
 export interface RecordedVerification {
   /** Input of the key check. `query` is the parsed permission query, or a string that states why the query cannot be parsed. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };
@@ -138,22 +138,22 @@ export interface RecordedVerification {
   readonly counted: SeenCounts | undefined;
   /** Policy that contains the rule and its limits; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;
-  /** Fallback of the verification if the counters do not respond. */
+  /** Fallback for the case that the counters do not respond. */
   readonly uncounted?: SeenUncounted | undefined;
 }
 
-/** Fallback of the verifying gate or API call if the shared counters do not respond. */
+/** What the verifying gate or API call does if the shared counters do not respond. */
 export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
   /** Whether all limits are async, so that each process always counts by itself and `onCounterFailure` does not apply. */
   readonly isAsync: boolean;
-  /** Decision of a process that counts by itself, starting from zero; `undefined` if no process counts by itself. */
+  /** Decision of a process that counts by itself, starting from empty counters; `undefined` if no process counts by itself. */
   readonly alone: Consumed | undefined;
 }
 
 export interface SeenCounts {
   readonly limits: readonly LimitCharge[];
   readonly consumed: Consumed;
-  /** Overrides, each at the index that its limit has in the plan's `shared`. */
+  /** Overrides of the limits. An override has the same index as its limit in the plan's `shared`. */
   readonly overrides: readonly (OverrideRecord | undefined)[];
   /** Namespace names by namespace id. */
   readonly namespaces: ReadonlyMap<string, string>;

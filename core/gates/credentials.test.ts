@@ -21,7 +21,7 @@ const aReview = (changes: object = {}) =>
 
 const { user } = aReview();
 
-test("gate credentials are issued to the pod that the Kubernetes TokenReview names", () => {
+test("gate credentials are issued to the pod in the Kubernetes TokenReview", () => {
   expect(podOfToken(aReview())).toEqual({ namespace: "shop", name: "orders-1", uid: "pod-uid" });
 });
 

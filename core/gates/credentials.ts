@@ -4,11 +4,11 @@ import { policyIdOf } from "../policies/policy-id.ts";
 
 /*
  * Issues a Redis user to a gate: the gate sends a token of its pod's ServiceAccount to an api-server, which validates it with the
- * Kubernetes API. The namespace and the pod come from the token, never from the request, so that a pod gets a user only for a policy of its
- * own namespace, and reports under its own name.
+ * Kubernetes API. The namespace and the pod come from the token, never from the request, so a pod gets a user only for a policy in its own
+ * namespace, and can report only under its own name.
  */
 
-/** Required audience of a token. A token for the Kubernetes API itself is rejected, so that no gate sends one. */
+/** Required audience of a token. A token for the Kubernetes API itself is rejected, so that gates never send such a token. */
 export const GATE_AUDIENCE = "postern";
 
 export const CREDENTIALS_PATH = "/gates/credentials";
@@ -62,7 +62,9 @@ export function podOfToken({ authenticated, audiences, user }: TokenReviewStatus
   return { namespace, name, uid };
 }
 
-/** Returns the id of the policy that a pod requests, and its manager's name. The policy is always in the namespace of the pod. */
+/**
+ * Returns the id of the policy that a pod requests, and the manager name of this policy. The policy is always in the namespace of the pod.
+ */
 export function policyOfPod(
   { workspaceId, cluster, policy }: CredentialsRequest,
   { namespace }: PodOfToken,
@@ -71,7 +73,7 @@ export function policyOfPod(
   return { policyId: policyIdOf({ workspaceId, manager }), manager };
 }
 
-/** Returns the name that a pod with its own Redis user has in its reports. */
+/** Returns the name under which a pod with its own Redis user reports. */
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
 /**

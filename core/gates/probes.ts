@@ -3,7 +3,7 @@ import * as z from "zod";
 /*
  * Probes of a guarded port of the app. The guarded port requires a key, so kubelet sends the probes to the gate's admin port, where each
  * probe has its own path. The gate sends exactly that probe to the app and returns the result; the admin port forwards no other request.
- * The operator writes the probes into the gate's environment. Operator and gate may be of different versions.
+ * The operator writes the probes into the gate's environment. The operator and the gate may have different versions.
  */
 
 const Port = z.int().min(1).max(65_535);

@@ -35,14 +35,14 @@ export interface ImportingApi {
 }
 
 export interface ImportOptions<Row> {
-  /** API that gets the keys, name of the import in the audit log, and the keys. */
+  /** The keys to import, the API that gets them, and the name of the import in the audit log. */
   readonly what: { readonly apiId: string; readonly name: string; readonly rows: readonly Row[] };
   readonly api: ImportingApi;
   /** Returns the SHA-256 of the complete key in base64. */
   readonly hashOf: (secret: string) => string | Promise<string>;
-  /** Returns the validation errors that an error response of the API contains; `undefined` for any other error. */
+  /** Returns the validation errors in an error response of the API; `undefined` for any other error. */
   readonly problemsOf: (error: unknown) => readonly FieldProblem[] | undefined;
-  /** Called with the state after each batch. */
+  /** Callback that receives the state after each batch. */
   readonly report: (state: ImportState<Row>) => void;
   readonly signal: AbortSignal;
 }
@@ -53,7 +53,7 @@ const BATCH = 200;
 /**
  * Imports rows in batches, starting at `state`, and reports the state after each batch. A row that the server rejects is listed as failed,
  * and the rest of its batch is sent again. Throws the error of `api.call` if a batch could not be sent, so that the caller can resume from
- * the last reported state. If the server did process that batch, its keys are then listed as existing.
+ * the last reported state. If the server had processed that batch after all, the resumed import lists its keys as existing.
  */
 export async function importKeys<Row extends KeyToImport>(
   options: ImportOptions<Row>,

@@ -1,6 +1,6 @@
 /* Format and limits of keys, for code that cannot use `key-string.ts`, such as the dashboard. */
 
-/** Maximum length, in characters, of a key that is verified. */
+/** Maximum length of a key that verification accepts, in characters. */
 export const KEY_LENGTH_MAX = 512;
 
 /** Matches a SHA-256 in standard base64 with padding, as `hashKey` returns it. */

@@ -8,7 +8,7 @@ export const ROOT_KEY_LENGTH_MIN = 22;
 
 /**
  * Encodes bytes in base58 with Bitcoin's alphabet, which omits `0`, `O`, `I` and `l`. The bytes are one big-endian number; each leading
- * zero byte becomes one `1`. The long division by 58 takes quadratic time, which does not matter for at most 255 bytes.
+ * zero byte becomes one `1`. The long division by 58 takes quadratic time, which is fast enough for up to 255 bytes.
  */
 export function encodeBase58(bytes: Uint8Array): string {
   const digits: number[] = [];
@@ -27,7 +27,7 @@ export function encodeBase58(bytes: Uint8Array): string {
   return text;
 }
 
-/** Creates a key string from random bytes (16 to 255, from a cryptographic source). `start` is the only part that may be shown later. */
+/** Creates a key string from random bytes (16 to 255, from a cryptographic source). `start` is the only part that can be shown later. */
 export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undefined; randomBytes: Uint8Array }): {
   key: string;
   start: string;

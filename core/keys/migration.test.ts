@@ -11,7 +11,7 @@ test.each([
   { key: "a__secret", long: "secret", start: "a__sec" },
   { key: "__secret", long: "secret", start: "_sec" },
   { key: "ä_ß_ü", long: "ü", start: "ä_ß_ü" },
-])("migrated key $key is looked up by the hash of $long and displays $start", ({ key, long, start }) => {
+])("migrated key $key is looked up by the hash of $long and displayed as $start", ({ key, long, start }) => {
   expect(readPrefixedKey(key)).toEqual({ hash: sha256(long), start });
 });
 
@@ -27,7 +27,7 @@ test("migrated hexadecimal hash is stored in lower case, and other encodings are
   expect(storedHash("prefixed", "AbC")).toBe("AbC");
 });
 
-test("key migration keeps the last of several entries with the same hash, at the first position", () => {
+test("key migration keeps the last of several entries with the same hash, at the position of the first", () => {
   const hex = sha256("secret");
   const entries = [
     { hash: hex, name: "first" },

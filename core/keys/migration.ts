@@ -24,7 +24,7 @@ export interface PrefixedKey {
 
 /**
  * Parses a key of the form `<prefix>_<short token>_<long token>`; the prefix may contain underscores. Returns `undefined` for any other
- * form, and for an empty long token, which would contain no secret.
+ * form, and for an empty long token, because the key would then have no secret.
  */
 export function readPrefixedKey(key: string): PrefixedKey | undefined {
   const parts = key.split("_");

@@ -3,8 +3,8 @@ import { EXPIRES_MAX_MS } from "./key-hash.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Returns the prefix for the successor of a key: the text before the last underscore of `start`, because the random part has no underscore
- * and a prefix may have several. Returns `undefined` for a key without a prefix.
+ * Returns the prefix for the successor of a key: the text before the last underscore of `start`. The prefix may contain underscores; the
+ * random part does not. Returns `undefined` for a key without a prefix.
  */
 export function successorPrefix(start: string): string | undefined {
   const end = start.lastIndexOf("_");
@@ -12,7 +12,7 @@ export function successorPrefix(start: string): string | undefined {
 }
 
 /**
- * Returns the expiry of a key that has a successor, Unix ms: now, or after `gracePeriodMs`, rounded up to the full minute. The result is
+ * Returns the expiry of a key that has a successor, Unix ms: now, or the end of `gracePeriodMs`, rounded up to a full minute. The result is
  * never later than the key's own expiry or EXPIRES_MAX_MS.
  */
 export function expiryOfPredecessor({

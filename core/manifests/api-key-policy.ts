@@ -65,7 +65,7 @@ const Credential = withRules(
   [exactlyOneOf("header", "query")],
 ).describe("Location of the key in a request.");
 
-/** Compares header and scheme names case-insensitively. CEL changes the case of ASCII only, so this function does too. */
+/** Returns the text in lower case, to compare header and scheme names. Changes only ASCII letters, as CEL does. */
 const lowerAscii = (text: string): string => text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
 
 function placeOf({ header, query }: z.output<typeof Credential>): string {
@@ -127,7 +127,7 @@ const EXPECTED_COUNTER_FAILURE =
   "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }; only Local has a budget";
 
 /**
- * The value is an action name, or an object that contains the action. A Kubernetes schema cannot allow two types for one field, so this
+ * The value is an action name, or an object that contains the action. A Kubernetes schema cannot allow two types for one field, so the CRD
  * schema omits the type and lists all allowed values.
  */
 const OnCounterFailure = z

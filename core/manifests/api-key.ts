@@ -112,7 +112,7 @@ const fixed = (field: string, message: string): Rule<unknown> => ({
   message,
 });
 
-/** A key for an app. The operator writes its secret to a Secret. */
+/** A key for an app. The operator writes the key to a Secret. */
 export const ApiKeySpec = withRules(
   z.strictObject({
     policyRef: PolicyRef.optional(),

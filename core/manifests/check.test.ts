@@ -277,7 +277,7 @@ describe("an invalid manifest", () => {
       name: "an Anonymous rule with a limit by key",
       manifest: withRule({ access: "Anonymous", ratelimits: [{ name: "a", limit: 1, duration: "1s" }] }),
       location: "spec.rules[0].ratelimits[0]",
-      message: /requires by without key and identity/,
+      message: /requires `by` without key and identity/,
     },
     {
       name: "a limit by a parameter that the template does not have",

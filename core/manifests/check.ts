@@ -53,7 +53,7 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 
 /**
  * Returns all problems of a manifest that are detectable offline: schema violations and, for a policy, invalid queries and paths. The list
- * is empty if the manifest is valid. Only this manifest is checked: the operator decides whether another manifest claims the same name
+ * is empty if the manifest is valid. Does not look at other manifests: the operator decides whether another one claims the same name
  * (reconcilers/claims.ts).
  */
 export const checkManifest = (value: unknown): ManifestProblem[] => inspectManifest(value).problems;

@@ -78,7 +78,7 @@ describe("a compiled policy", () => {
     expect(compile(aSpec())).not.toHaveProperty("clientAddress");
   });
 
-  test("compiled policy at every manifest bound is accepted by the API", () => {
+  test("compiled policy with every manifest field at its bound is accepted by the API", () => {
     const limit = { name: "n".repeat(255), limit: Number.MAX_SAFE_INTEGER, duration: "1s" };
     const ratelimits = Array.from({ length: 16 }, (_, i) => ({ ...limit, duration: 1000 + i }));
     const path = { prefix: `/${"a".repeat(1023)}` };

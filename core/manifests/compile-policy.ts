@@ -6,7 +6,7 @@ import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";
 import type { ManifestRule } from "./policy-rule.ts";
 
-/** An error that only a changed manifest can fix. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
+/** An error that only a change of the manifest can fix. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
 export interface ManifestProblem {
   readonly location: string;
   readonly message: string;
@@ -55,7 +55,7 @@ export const compileOnStale = ({ onStale }: Pick<ApiKeyPolicySpec, "onStale">): 
   denyAfterMs: parseDuration(onStale.denyAfter),
 });
 
-/** Returns the distinct rate-limit namespaces that the policy's limits name. */
+/** Returns the distinct names of rate-limit namespaces in the policy's limits. */
 export function namespacesOf({ rules }: Pick<ApiKeyPolicySpec, "rules">): string[] {
   const names = rules.flatMap(({ ratelimits }) => ratelimits.map(({ namespace }) => namespace));
   return [...new Set(names.filter((name) => name !== undefined))];
@@ -109,7 +109,7 @@ function compileRatelimits({ match, ratelimits }: ManifestRule, context: RuleCon
   });
 }
 
-/** Reports parameters that the template does not have. In CEL, this check would exceed the cost budget. */
+/** Reports `path.NAME` parameters that are missing from the rule's template. In CEL, this check would exceed the cost budget. */
 function checkParameters(
   { by = [] }: ManifestRule["ratelimits"][number],
   template: string,
@@ -124,7 +124,7 @@ function checkParameters(
   }
 }
 
-/** `by: [key]` and `by: [identity]` compile to the form of `identifier`, which gates of every version understand. */
+/** `by: [key]` and `by: [identity]` are compiled to the equivalent `identifier`, which gates of every version understand. */
 function compileCountedBy({
   identifier = "Key",
   by = [identifier.toLowerCase()],

@@ -33,8 +33,8 @@ export const Conditions = z
   .describe("Conditions. Ready is always present, Reconciling and Stalled only while true.");
 
 /**
- * Status of an object that no operator has reconciled yet; without this status, a missing operator would look like a slow one. It is the
- * default in the CRD, so it is present from the first read. Its time is a placeholder.
+ * Status of an object that no operator has reconciled yet. It is the default in the CRD, so every object has it from the start: an object
+ * without an operator says that it waits for one. The time in it is a placeholder.
  */
 export const PENDING_STATUS = {
   conditions: [
@@ -84,9 +84,7 @@ export function setCondition(conditions: readonly Condition[], condition: Condit
   return isSame ? conditions : conditions.with(at, set);
 }
 
-/**
- * Removes the condition of a type, for example of an abnormal condition that has ended. Returns the same array if it has no such condition.
- */
+/** Removes the condition of a type, for example when an abnormal state has ended. Returns the same array if it has no such condition. */
 export function removeCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
   return conditions.some((condition) => condition.type === type)
     ? conditions.filter((condition) => condition.type !== type)

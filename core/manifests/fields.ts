@@ -138,12 +138,12 @@ export const statusFields = {
 
 export const storeId = (what: string) => z.string().max(255).optional().describe(`Id of ${what}.`);
 
-/** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a function for all other uses. */
+/** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a TypeScript function for everything else. */
 export interface Rule<T> {
   /** CEL expression; `self` is the value. A rule that uses `oldSelf` restricts changes, and only the API server can check it. */
   readonly rule: string;
   readonly message: string;
-  /** The field that the rule concerns, for the Kubernetes API server. */
+  /** The field to which the Kubernetes API server attributes a violation. */
   readonly fieldPath?: string;
   readonly holds?: (value: T) => boolean;
   /** Alternative to `holds`: returns each location within the value that violates the rule, so that each is reported separately. */

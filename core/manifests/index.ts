@@ -17,8 +17,8 @@ export interface PrinterColumn {
 }
 
 /**
- * Source of a generated CRD. The schemas' metadata contains CEL rules and list types under the names of their `x-kubernetes-…` extensions,
- * so that each is next to the equivalent check in code.
+ * Source of a generated CRD. The schemas' metadata contains the CEL rules and list types, named like their `x-kubernetes-…` extensions. So
+ * each rule is next to the equivalent check in code.
  */
 export interface KindDefinition {
   readonly kind: string;
@@ -63,7 +63,7 @@ export const KINDS = [
       ...READY,
       { name: "Secret", type: "string", jsonPath: ".spec.secretRef.name" },
       { name: "Owner", type: "string", jsonPath: ".spec.owner" },
-      // This time is in the future. The column type `date` would show it as an age, so the column has the type `string`.
+      // The column shows a time in the future. The type `date` would show it as an age, so the type is `string`.
       { name: "Rotation", type: "string", jsonPath: ".status.nextRotation", priority: 1 },
       { name: "Expires", type: "string", jsonPath: ".status.expiresAt", priority: 1 },
       { name: "Key", type: "string", jsonPath: ".status.keyId", priority: 1 },
@@ -141,7 +141,7 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    // Without an API group, kubectl takes `role` and `roles` for the RBAC kind of Kubernetes.
+    // Without an API group, kubectl interprets `role` and `roles` as the RBAC kind of Kubernetes.
     shortNames: ["keyrole", "keyroles"],
     description: "Named set of permissions for keys.",
     specSchema: RoleSpec,

@@ -22,7 +22,7 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
     expect(undescribed).toEqual([]);
   });
 
-  test("every manifest text and list has a maximum, which bounds CEL cost", () => {
+  test("every manifest text and list has a maximum length, which bounds the cost of CEL rules", () => {
     const unbounded = all.filter(([, { type, format, maxLength, maxItems, ...schema }]) => {
       if (type === "string") return maxLength === undefined && schema.enum === undefined && format !== "date-time";
       return type === "array" && maxItems === undefined;
@@ -30,7 +30,7 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
     expect(unbounded.map(([place]) => place)).toEqual([]);
   });
 
-  test("manifest unions are limited to those that a Kubernetes schema can express", () => {
+  test("manifests use only unions that a Kubernetes schema can express", () => {
     const unions = all.filter(([, schema]) => "anyOf" in schema || "oneOf" in schema || "allOf" in schema);
     expect(
       unions

@@ -1,6 +1,6 @@
 import type { Kind } from "./index.ts";
 
-/* Parts of a manager's name, `<cluster>/<kind>/<namespace>/<name>`, which identifies the manifest that manages an object. */
+/* A manager's name is `<cluster>/<kind>/<namespace>/<name>`. It identifies the manifest that manages an object. */
 
 export interface ManifestName {
   readonly cluster: string;
@@ -29,7 +29,7 @@ export function parseManager(manager: string): ManifestName | undefined {
   return { cluster, kind, namespace, name };
 }
 
-/** Like `parseManager`, for a name that was validated before. Throws an error for any other form. */
+/** Like `parseManager`, for a name that has already been validated. Throws an error for any other form. */
 export function requireManager(manager: string): ManifestName {
   const parsed = parseManager(manager);
   if (parsed === undefined) throw new Error(`invalid name of a manager: ${JSON.stringify(manager)}`);
@@ -43,8 +43,8 @@ export function requireManager(manager: string): ManifestName {
 export const resourceOf = (kind: Kind | (string & {})): string => `${kind.toLowerCase()}.postern.dev`;
 
 /**
- * Returns the command that opens the manifest in an editor, for a user with kubectl access to the cluster. Returns `undefined` for parts
- * that are not valid Kubernetes names: any caller with the permission may set a manager, and this text is copied into a shell.
+ * Returns the command that opens the manifest in an editor, for a user with kubectl access to the cluster. Returns `undefined` if a part is
+ * not a valid Kubernetes name: any caller with the permission can set a manager, and users paste the command into a shell.
  */
 export function editCommand({ kind, namespace, name }: ManifestName): string | undefined {
   const isObject =

@@ -106,7 +106,7 @@ const Ratelimit = withRules(
     exactlyOneOf("name", "namespace"),
     {
       rule: "!has(self.identifier) || !has(self.by)",
-      message: "identifier and by exclude each other",
+      message: "set only one of `identifier` and `by`",
       holds: ({ identifier, by }) => identifier === undefined || by === undefined,
     },
     {
@@ -130,8 +130,8 @@ const counterOf = ({
 }: z.output<typeof Ratelimit>): string => JSON.stringify([name, namespace, by, findDuration(duration)]);
 
 /**
- * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The rule compares a list, because comparing long strings pair by
- * pair would exceed the cost budget of a CEL rule.
+ * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The counter is a list rather than one long string, because
+ * comparing long strings pair by pair would exceed the cost budget of a CEL rule.
  */
 const celCounterOf = (limit: string): string =>
   `[${[
@@ -151,7 +151,7 @@ const Ratelimits = withRules(z.array(Ratelimit).max(16), [
   },
 ]);
 
-/** Returns whether a limit counts keys or identities, as it does without `by`. */
+/** Returns whether a limit counts by key or identity. A limit without `by` does. */
 const countsKeys = ({ by, identifier }: z.output<typeof Ratelimit>): boolean =>
   by === undefined || identifier !== undefined || by.includes("key") || by.includes("identity");
 
@@ -202,7 +202,7 @@ export const ManifestRule = withRules(
     },
     {
       rule: "self.access != 'Anonymous' || !has(self.ratelimits) || self.ratelimits.all(limit, has(limit.by) && !has(limit.identifier) && !limit.by.exists(by, by == 'key' || by == 'identity'))",
-      message: "a limit of an Anonymous rule requires by without key and identity, because its requests have no key",
+      message: "a limit of an Anonymous rule requires `by` without key and identity, because its requests have no key",
       faults: ({ access, ratelimits }) =>
         access !== "Anonymous"
           ? []
@@ -212,7 +212,7 @@ export const ManifestRule = withRules(
                     {
                       path: ["ratelimits", index],
                       message:
-                        "a limit of an Anonymous rule requires by without key and identity, because its requests have no key; count by address, for example",
+                        "a limit of an Anonymous rule requires `by` without key and identity, because its requests have no key; count by address, for example",
                     },
                   ]
                 : [],

@@ -5,8 +5,8 @@ import { parseTemplate, TemplateError } from "../policies/rule-path.ts";
 import type { Rule } from "./fields.ts";
 
 /*
- * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. policies/check-path.ts, which
- * checks requests, finds the error; the pattern and the CEL rules below express the same for the Kubernetes API server.
+ * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. Here the check of request paths
+ * (policies/check-path.ts) finds such a path; for the Kubernetes API server, the pattern and the CEL rules below do.
  */
 
 const ANY = "[0-9A-Fa-f]";
@@ -23,13 +23,13 @@ const ENCODED_BEYOND_ASCII = [
 ].join("|");
 
 /**
- * Pattern of a rule's path. Control characters, blanks, fragments, queries and wildcards are not allowed. A percent sign must encode UTF-8
- * other than a zero byte.
+ * Pattern of a rule's path. Control characters, blanks, fragments, queries and wildcards are not allowed. Percent-encoded bytes must be
+ * valid UTF-8 without a zero byte.
  */
 const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 
 const PARAMETER_NAME = "[A-Za-z_][A-Za-z0-9_]*";
-/** Pattern of a template: segments of rule paths, parameters, and at the end a parameter for the rest. */
+/** Pattern of a template: literal segments, parameters and, at the end, an optional parameter for the rest of the path. */
 const TEMPLATE = new RegExp(
   `^([/](\\{${PARAMETER_NAME}\\}|([^\\x00-\\x20\\x7f#?%*{}/]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*))*([/]\\{${PARAMETER_NAME}[.]{3}\\})?$`,
 );
@@ -47,7 +47,7 @@ export const TemplatePath = z
   .max(256, { abort: true })
   .regex(TEMPLATE, { error: ({ input }) => whyNoTemplate(String(input), PathAllowance.options) });
 
-/** Returns why no request can match the template; `undefined` if one can. */
+/** Returns the reason why no request can match the template; `undefined` if a request can. */
 function whyNoTemplate(template: string, allow: readonly PathAllowance[]): string | undefined {
   if (!template.startsWith("/")) return "expected a path that begins with /";
   try {
@@ -59,7 +59,7 @@ function whyNoTemplate(template: string, allow: readonly PathAllowance[]): strin
   return whyNever(template.replace(/\{[^/]*\}/g, "x"), allow);
 }
 
-/** Returns why no request can have the path; `undefined` if one can. */
+/** Returns the reason why no request can have the path; `undefined` if a request can. */
 function whyNever(path: string, allow: readonly PathAllowance[]): string | undefined {
   if (!path.startsWith("/")) return "expected a path that begins with /";
   const wildcard = /[*{}]/.exec(path);
@@ -104,7 +104,7 @@ export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ all
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : has(rule.match.path.exact) ? rule.match.path.exact : rule.match.path.template).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,
   fieldPath: ".rules",
-  // Only the first rule has the function, because the function checks for all forms of paths.
+  // Only the first rule has `faults`, because this function checks for all the forms at once.
   ...(index === 0 ? { faults: pathProblems } : {}),
 }));
 

@@ -4,8 +4,8 @@ import { withRules } from "./fields.ts";
 
 /*
  * CEL rule for the proxies that gates accept (policies/proxy-block.ts). The CEL functions of Kubernetes support neither zones nor IPv4
- * within IPv6, which manifests may contain. So the rule removes a zone, and checks ::fffe:10.0.0.1 in place of ::ffff:10.0.0.1: either both
- * addresses are valid or neither is.
+ * within IPv6, which manifests may contain. So the rule removes a zone, and checks ::fffe:10.0.0.1 instead of ::ffff:10.0.0.1; this is
+ * equivalent, because the two are either both valid or both invalid.
  */
 const ADDRESS = "self.split('/')[0]";
 const IPV6 = `${ADDRESS}.split('%')[0].lowerAscii().replace('ffff:', 'fffe:', 1)`;

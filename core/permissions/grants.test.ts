@@ -56,7 +56,7 @@ function regexOf(slug: string): RegExp {
   return new RegExp(`^${source}$`);
 }
 
-test("grant matching agrees with equivalent regular expressions for any permissions", () => {
+test("grant matching gives the same results as equivalent regular expressions for any permissions", () => {
   const slug = fc
     .array(fc.constantFrom("a", "b", ".", ".", ":", "*", "*"), { minLength: 1, maxLength: 9 })
     .map((parts) => parts.join(""));

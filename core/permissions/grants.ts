@@ -1,5 +1,5 @@
 /*
- * Evaluates the permissions of a key by its slugs (api-v2.md section 11.3). A `*` is a wildcard only as a complete segment after a
+ * Evaluates the permissions of a key, given as slugs (api-v2.md section 11.3). A `*` is a wildcard only as a complete segment after a
  * separator (`.` or `:`). At the end of a slug it matches one or more characters of any kind; elsewhere it matches exactly one segment. `*`
  * alone allows everything. All other stars are literal, and so are the stars in a requested permission.
  */
@@ -9,7 +9,7 @@ export interface Grants {
   satisfies(requested: string): boolean;
 }
 
-/** A slug with inner wildcards, split into the literals around them. Each inner literal begins with a separator. */
+/** A slug with inner wildcards, split into the literals around the wildcards. Each inner literal begins with a separator. */
 interface Pattern {
   readonly literals: readonly string[];
   /** Whether the slug ends in a wildcard, which matches one or more characters of any kind. */
@@ -74,7 +74,10 @@ function compilePattern(slug: string): Pattern | undefined {
   return { literals, openEnded };
 }
 
-/** Looks up each prefix of the requested permission that ends in a separator. The cost does not depend on the number of held prefixes. */
+/**
+ * Looks up each prefix of the requested permission that ends in a separator. The cost does not depend on how many slugs with a trailing
+ * wildcard the key holds.
+ */
 function hasPrefix(prefixes: ReadonlySet<string>, requested: string): boolean {
   for (let at = 0; at < requested.length - 1; at++) {
     if (isSeparator(requested.charCodeAt(at)) && prefixes.has(requested.slice(0, at + 1))) return true;

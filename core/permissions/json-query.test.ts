@@ -46,7 +46,7 @@ describe("a v1 permission query", () => {
     expect(read).toThrow(expect.objectContaining({ place }));
   });
 
-  test("v1 permission query is equivalent to the v2 text with the same operators", () => {
+  test("v1 permission query has the same result as the v2 text with the same operators", () => {
     const slug = fc.constantFrom("documents.read", "users.view", "users.edit", "x");
     const { query } = fc.letrec((tie) => ({
       query: fc.oneof(

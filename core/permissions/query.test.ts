@@ -131,7 +131,7 @@ const naive = (query: Model, held: ReadonlySet<string>): boolean => {
   return query.op === "AND" ? left && right : left || right;
 };
 
-test("permission query evaluation agrees with a naive model for every permission set", () => {
+test("permission query evaluation gives the same result as a naive model for every permission set", () => {
   fc.assert(
     fc.property(model, fc.subarray(["a", "b", "c", "d"]), (query, held) => {
       expect(evaluateQuery(parseQuery(write(query)), compileGrants(held))).toBe(naive(query, new Set(held)));

@@ -35,8 +35,8 @@ export class QuerySyntaxError extends Error {
 }
 
 /**
- * Parser state of an open pair of parentheses, or of the complete query: the finished alternatives, and the operands of the alternative
- * that is being parsed.
+ * Parser state for an unclosed parenthesis, or for the complete query: the alternatives that are already parsed, and the operands so far of
+ * the current one.
  */
 interface Group {
   readonly alternatives: Query[];

@@ -20,7 +20,7 @@ export function addedPermissions(before: RootKeyAuthority, after: RootKeyAuthori
   return revives ? after.permissions : beyond(after.permissions, new Set(before.permissions));
 }
 
-/** Returns whether the change reduces the root key's permissions, now or later. */
+/** Returns whether the change removes permissions, disables the root key, or makes it expire earlier. */
 export function reducesAuthority(before: RootKeyAuthority, after: RootKeyAuthority): boolean {
   if (before.enabled && !after.enabled) return true;
   if (endsLater(before.expiresAt, after.expiresAt)) return true;

@@ -60,7 +60,7 @@ describe("findings", () => {
     expect(narrowedPermissions(key, NOW)).toEqual(unused ? ["api.*.read_key"] : undefined);
   });
 
-  test("root key wildcard used for a single id could be narrowed to that id", () => {
+  test("root key permission with a wildcard that is used for a single id can be narrowed to that id", () => {
     const key = aKey({ uses: [use("api.*.read_key", 0, "api_1")] });
     expect(findingsOf(key, NOW)).toEqual([{ kind: "too_wide", permissions: ["api.*.read_key"] }]);
     expect(narrowedPermissions(key, NOW)).toEqual(["api.api_1.read_key"]);

@@ -16,7 +16,7 @@ export interface UseOfTuple {
   readonly tuple: string;
   /** UTC date, `YYYY-MM-DD`. */
   readonly lastUsedOn: string;
-  /** For a tuple with `*`, the only id for which it was required; null if it was required for several ids or for none. */
+  /** The id for which a tuple with `*` was required, if there was only one; otherwise null. */
   readonly onlyId: string | null;
 }
 
@@ -57,8 +57,8 @@ export const lastUseOf = (uses: readonly UseOfTuple[]): string | undefined =>
     .reduce<string | undefined>((a, b) => (a === undefined || b > a ? b : a), undefined);
 
 /**
- * Returns the tuples that were not requested for 30 days, and narrower forms of the tuples that are too wide. Both lists are empty while
- * the usage is unknown.
+ * Returns the tuples that were not requested in the last 30 days, and narrower replacements for tuples that are too wide. Both lists are
+ * empty while the usage is unknown.
  */
 function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narrower: Map<string, string> } {
   const knownFor = nowMs - Math.max(key.createdAt, key.permissionsSince, key.usesSince);
@@ -94,8 +94,8 @@ export function findingsOf(key: NoticedRootKey, nowMs: number): readonly RootKey
 }
 
 /**
- * Returns the tuples that would have been sufficient for the last 30 days. Returns `undefined` if the root key holds exactly these, if no
- * tuple would remain, or if the usage is unknown.
+ * Returns the tuples that would have been sufficient in the last 30 days. Returns `undefined` if the root key holds exactly these tuples,
+ * if none was needed, or if the usage is unknown.
  */
 export function narrowedPermissions(key: NoticedRootKey, nowMs: number): readonly string[] | undefined {
   const { unused, narrower } = excessOf(key, nowMs);

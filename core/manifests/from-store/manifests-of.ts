@@ -19,7 +19,7 @@ import type {
 
 /*
  * Manifest of an existing object. Once it is applied, the database and the manifest are in sync. `spec.adopt: Match` adopts an object
- * without a manager, and fails if the object was changed in the meantime.
+ * without a manager, and fails if the object has changed in the meantime.
  */
 
 export interface WrittenManifest {
@@ -30,7 +30,7 @@ export interface WrittenManifest {
   readonly notes: readonly string[];
 }
 
-/** Placeholder for `target.port`, which the database does not store but a valid manifest requires. */
+/** Placeholder for `target.port`. A valid manifest requires a port, but the database does not store it. */
 const PORT = 8080;
 
 /** Returns manifests in the order to apply them in: referenced objects come first. */
@@ -41,7 +41,7 @@ export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
     case "RatelimitNamespace":
       return [namespace(object)];
     case "RatelimitOverride":
-      // Writes only the override if its namespace already has a manifest.
+      // If the namespace already has a manifest, writes only the override.
       return object.namespace.manager === undefined
         ? [namespace(object.namespace), override(object)]
         : [override(object)];

@@ -40,7 +40,7 @@ test("manifest object name is derived deterministically from an invalid name", (
   expect(objectNameOf("日本", "Role")).toMatch(/^role-[0-9a-f]{8}$/);
 });
 
-test("manifest object names of different names differ", () => {
+test("different stored names get different manifest object names", () => {
   const names = [...OTHERS, "editor", "EDITOR", "editor?", "日", "premium-*", "premium_**", "x".repeat(65)];
   expect(new Set(names.map((name) => objectNameOf(name, "Role"))).size).toBe(names.length);
 });

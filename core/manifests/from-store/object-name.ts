@@ -1,6 +1,6 @@
 /*
- * Name of a Kubernetes object, derived from a stored name that may contain any characters. It depends only on the stored name, so that
- * writing a manifest twice gives the same object.
+ * Name of a Kubernetes object, derived from a stored name that may contain any characters. It depends only on the stored name, so two
+ * exports of the same object have the same name.
  */
 
 /** Maximum length of a name: the limit for label values, because tools copy names into labels. */
@@ -8,8 +8,8 @@ const LENGTH_MAX = 63;
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /**
- * Returns `text` if it is a valid Kubernetes name. Otherwise returns its valid characters and a hash of the complete text: without the hash
- * `Editor` and `editor!` would be one object, and the later manifest would overwrite the earlier.
+ * Returns `text` if it is a valid Kubernetes name. Otherwise returns its valid characters and a hash of the complete text: without the hash,
+ * `Editor` and `editor!` would get the same name, and one manifest would overwrite the other's object.
  * @param kind replaces a text without valid characters, such as `日本`.
  */
 export function objectNameOf(text: string, kind: string): string {

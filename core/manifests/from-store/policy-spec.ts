@@ -7,7 +7,7 @@ import { formatDuration } from "./format-duration.ts";
 type SpecIn = z.input<typeof ApiKeyPolicySpec>;
 type RuleIn = z.input<typeof ManifestRule>;
 
-/** Returns the manifest fields that `compilePolicy` compiles to this policy, except fields with their default value. */
+/** Returns a manifest's `spec` that `compilePolicy` compiles to this policy. Omits fields with their default value. */
 export type PolicyFields = Omit<SpecIn, "api" | "target">;
 
 /**

@@ -1,7 +1,10 @@
 import type { CompiledPolicy } from "../../policies/policy.ts";
 import type { ManifestName } from "../manager.ts";
 
-/* An object from the API with the fields that a manifest can describe. `manager` names the manifest that manages the object now. */
+/*
+ * An object from the API with the fields that a manifest can describe. `manager` is the name of the manifest that currently manages the
+ * object.
+ */
 
 interface Stored {
   readonly manager?: ManifestName | undefined;
@@ -29,7 +32,7 @@ export interface StoredOverride extends Stored {
   readonly async: boolean;
 }
 
-/** An API and, if one exists, the policy of an app that accepts the API's keys. */
+/** An API and, if there is one, the policy of an app that accepts keys of the API. */
 export interface StoredApi extends Stored {
   readonly kind: "ApiKeyPolicy";
   readonly apiId: string;

@@ -42,7 +42,7 @@ spec:
 `);
 });
 
-test("exported manifest of a managed object keeps its name and namespace without adoption", () => {
+test("exported manifest of a managed object keeps its name and namespace and does not adopt the object", () => {
   const [manifest] = manifestsIn({ ...ROLE, manager: MANAGER });
   expect(manifest).toMatchObject({ metadata: { name: "the-editor", namespace: "shop" } });
   expect(manifest?.spec).not.toHaveProperty("adopt");
@@ -60,7 +60,7 @@ describe("an override", () => {
     async: true,
   } as const;
 
-  test("exported override includes its namespace manifest and references its name", () => {
+  test("exported override includes the manifest of its namespace and references it by name", () => {
     const [first, second] = manifestsIn(override);
     expect(first).toMatchObject({ kind: "RatelimitNamespace", spec: { name: "email.outbound", adopt: "Match" } });
     expect(second).toMatchObject({
@@ -75,7 +75,7 @@ describe("an override", () => {
     });
   });
 
-  test("exported override references its namespace's existing manifest and names the setting that this requires", () => {
+  test("exported override references the existing manifest of its namespace, and a note names the setting that this requires", () => {
     const manager = { cluster: "main", kind: "RatelimitNamespace", namespace: "mail", name: "outbound" };
     const managed = { ...override, namespace: { ...namespace, manager } };
     expect(manifestsIn(managed)).toHaveLength(1);

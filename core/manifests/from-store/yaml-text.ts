@@ -13,8 +13,8 @@ import type { StoredObject } from "./stored-object.ts";
 const COMMENT_WIDTH = 100;
 
 /**
- * Returns one document for each manifest, ready for `kubectl apply -f -`. A comment above each lists values that the CRD would reject,
- * because the database allows more than a manifest does.
+ * Returns one document for each manifest, ready for `kubectl apply -f -`. A comment above each lists the values that the CRD would reject;
+ * the database allows more values than a manifest.
  */
 export function yamlOf(object: StoredObject): string {
   return manifestsOf(object).map(documentOf).join("---\n");
@@ -51,7 +51,7 @@ function textOf(value: unknown): string {
 }
 
 /**
- * Matches text that needs no quotes: words of letters, digits and a few punctuation characters, each separated by one blank or colon. The
+ * Matches text that needs no quotes: words of letters, digits and a few punctuation characters, separated by single blanks or colons. The
  * first word begins with a letter.
  */
 const WORDS = /^[A-Za-z][A-Za-z0-9_.*/,()-]*([ :][A-Za-z0-9_.*/,()-]+)*$/;
