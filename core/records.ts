@@ -32,7 +32,7 @@ export const KeyRecord = z.object({
   enabled: z.boolean(),
   name: z.string().optional(),
   meta: Meta.optional(),
-  /** Owner and environment from v1. Like `meta`, they are not used for decisions and are not sent to gates. */
+  /** Owner and environment, which v1 of the API has. Like `meta`, they do not affect decisions and are not sent to gates. */
   ownerId: z.string().optional(),
   environment: z.string().optional(),
   /** Expiry, Unix ms. The key is still valid in that millisecond. */
@@ -69,7 +69,7 @@ export type ApiRecord = z.infer<typeof ApiRecord>;
 export const WorkspaceRecord = z.object({ id: z.string(), enabled: z.boolean() });
 export type WorkspaceRecord = z.infer<typeof WorkspaceRecord>;
 
-/** Namespace record. `deleted` is set for a soft-deleted namespace: limit calls return 410 instead of creating a new one. */
+/** Namespace record. `deleted` is set for a soft-deleted namespace: limit calls return 410 instead of creating a new namespace. */
 export const NamespaceRecord = z.object({ id: z.string(), name: z.string(), deleted: z.boolean().default(false) });
 export type NamespaceRecord = z.infer<typeof NamespaceRecord>;
 
@@ -83,6 +83,6 @@ export const OverrideRecord = z.object({
 });
 export type OverrideRecord = z.infer<typeof OverrideRecord>;
 
-/** All overrides of a namespace that have a `*` in their identifier. */
+/** All overrides of a namespace whose identifier contains a `*`. */
 export const OverridePatternsRecord = z.object({ patterns: z.array(OverrideRecord) });
 export type OverridePatternsRecord = z.infer<typeof OverridePatternsRecord>;

@@ -2,15 +2,16 @@ import * as z from "zod";
 
 /*
  * Data exchanged between versions has two schemas. The strict one defines input from callers, and rejects unknown members. The tolerant one
- * defines data from another version: it ignores unknown members, fills in a missing member with the behavior from before the member was
- * introduced, and does not check size limits. The tolerant schema is derived from the strict one, so that it has every member.
+ * defines data from another version: it ignores unknown members, gives a missing member the value that corresponds to the behavior before
+ * the member was introduced, and does not check size limits. The tolerant schema is derived from the strict one, so that it has every
+ * member.
  */
 
-/** Default that readers use for a missing member. A member without a default is required. */
+/** Reader defaults: values that tolerant schemas use for missing members. A member without a default is required. */
 const missing = z.registry<{ readonly value: unknown }>();
 
 /**
- * Sets the reader default of a strict schema's member. Call it last, because every other zod method creates a new schema without the
+ * Sets the reader default of a member of a strict schema. Call it last, because every other zod method creates a new schema without the
  * default.
  */
 export const whenMissing = <S extends z.ZodType>(schema: S, value: z.output<S>): S => {
@@ -38,7 +39,7 @@ function loosenWithin(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault) {
     return loosen(schema.unwrap() as z.ZodType).default(schema.def.defaultValue as never);
   }
-  // Exactly one alternative must match, because a value that has the distinguishing members of two alternatives is ambiguous.
+  // Exactly one alternative must match: a value that has the distinguishing members of two alternatives would be ambiguous.
   if (schema instanceof z.ZodUnion) return z.xor((schema.options as z.ZodType[]).map(loosen));
   return schema;
 }

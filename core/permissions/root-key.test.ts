@@ -36,7 +36,7 @@ describe("whether a permission is held", () => {
       id: undefined,
       holds: false,
     },
-  ])("root key is authorized by its permission tuples: $name", ({ held, id, holds }) => {
+  ])("root key permission tuples authorize a call: $name", ({ held, id, holds }) => {
     expect(holdsPermission(createKey, id, new Set(held))).toBe(holds);
   });
 
@@ -98,7 +98,7 @@ test("root key tuple is covered by an equal or wildcard tuple", () => {
   expect(tupleCovering("api.*.create_key", held)).toBeUndefined();
 });
 
-test("root key check returns the requested tuples that exceed the held ones", () => {
+test("root key check returns the requested tuples that the held ones do not cover", () => {
   const held = new Set(["api.*.read_key", "api.api_1.create_key", "rbac.*.create_role"]);
   const wanted = [
     "api.*.read_key",

@@ -70,13 +70,13 @@ type Actions = typeof ACTIONS;
 export type PermissionType = keyof Actions;
 export type ActionOf<Type extends PermissionType> = Actions[Type][number];
 
-/** A permission that a call may require of a root key. */
+/** A permission that a call can require a root key to have. */
 export interface RootKeyPermission<Type extends PermissionType = PermissionType, Action extends string = string> {
   readonly type: Type;
   readonly action: Action;
   /** `<type>.*.<action>`, the tuple that covers every object. It is created once, because each request looks it up. */
   readonly tuple: `${Type}.*.${Action}`;
-  /** Name of the id that may replace the `*`; absent if the tuple is valid only with `*`. */
+  /** Name of the input member with the id that can replace the `*`; absent if the tuple is valid only with `*`. */
   readonly orFor?: `${string}Id` | "environment";
 }
 
@@ -94,7 +94,7 @@ export function holdsPermission(
   return tupleHeld(permission, id, held) !== undefined;
 }
 
-/** Returns the tuple that makes `holdsPermission` return true, preferably the one with `*`; otherwise `undefined`. */
+/** Returns the held tuple because of which `holdsPermission` returns true, preferably the one with `*`; `undefined` if it returns false. */
 export function tupleHeld(
   permission: RootKeyPermission,
   id: string | undefined,
@@ -125,7 +125,7 @@ export function idsHeld(permission: RootKeyPermission, held: ReadonlySet<string>
   return [...held].map((one) => idIn(permission, one)).filter((id) => id !== undefined);
 }
 
-/** Returns the id in a tuple of this type and action; `undefined` for any other tuple, and for one with `*`. */
+/** Returns the id in a tuple of this type and action; `undefined` for any other tuple, and for a tuple with `*`. */
 function idIn({ type, action }: RootKeyPermission, tuple: string): string | undefined {
   const head = `${type}.`;
   const tail = `.${action}`;
@@ -143,7 +143,9 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
 /** All grants except those that apply beyond one workspace. */
 export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
 
-/** Returns the held tuple that permits delegating `tuple`: the same tuple or the form with `*`; `undefined` if neither is held. */
+/**
+ * Returns the held tuple that allows its holder to delegate `tuple`: the same tuple or the form with `*`; `undefined` if neither is held.
+ */
 export function tupleCovering(tuple: string, held: ReadonlySet<string>): string | undefined {
   if (held.has(tuple)) return tuple;
   const [type, , action] = tuple.split(".");

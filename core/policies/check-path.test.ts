@@ -178,7 +178,7 @@ test("accepted path is normalized, and a second check leaves it unchanged", () =
   );
 });
 
-test("strictly checked paths stay unchanged in servers that decode and normalize", () => {
+test("paths that pass the strict check are not changed by servers that decode and normalize", () => {
   fc.assert(
     fc.property(targets, (target) => {
       const checked = checkTarget(target, open);

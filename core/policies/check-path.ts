@@ -9,8 +9,9 @@ import type { PathAllowance } from "./policy.ts";
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
   /**
-   * Whether the requirements depend on the path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded
-   * them, because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
+   * Whether the requirements depend on the path. If they do not, no spelling can evade a rule, so the check is lenient: it accepts `;`,
+   * control characters and bytes that are not UTF-8, and leaves sub-delimiters as the client encoded them, because an app may have signed
+   * them.
    */
   readonly pathDecides: boolean;
 }
@@ -30,8 +31,8 @@ export function checkTarget(target: string, options: TargetOptions): CheckedTarg
 }
 
 /**
- * Returns the path of a rule, normalized like the paths of requests, or an error message, because a rule with such a path would never
- * match.
+ * Returns the path of a rule, normalized like the paths of requests, or an error message if no request can have the path, because the rule
+ * would never match.
  */
 export function canonicalRulePath(
   path: string,
@@ -61,7 +62,7 @@ const IS_UNRESERVED = tableOf(UNRESERVED);
  * them.
  */
 const IS_PCHAR = tableOf(`${UNRESERVED}!$&'()*+,;=:@`);
-/** Characters that every server reads literally, including `/` and `.` unless they follow a slash. */
+/** Characters that every server reads literally. `/` and `.` are among them, except directly after a slash. */
 const PLAIN = tableOf(`${UNRESERVED}/!$&'()*+,=:@`);
 
 /**
@@ -133,12 +134,12 @@ const SUSPICIONS: readonly Suspicion[] = [
     // Some servers drop or replace invalid bytes before they route.
     allowance: "InvalidUtf8",
     isIn: (path) => decodePath(path) === undefined,
-    message: "the path is not UTF-8 once it is decoded",
+    message: "the path is not UTF-8 after decoding",
     ifPathDecides: true,
   },
 ];
 
-/** Returns the text of a path without percent-encodings; `undefined` if they are malformed or not UTF-8. */
+/** Returns the percent-decoded path; `undefined` if an encoding is malformed or the bytes are not UTF-8. */
 export function decodePath(path: string): string | undefined {
   try {
     return decodeURIComponent(path);
@@ -182,7 +183,7 @@ export const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=-]*)(?::\d*)?$/;
 /** Returns whether the text is a valid value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
 
-/** Returns the canonical spelling of a path. `rawPath` holds one byte per character, as HTTP parsers return it. */
+/** Returns the canonical spelling of a path. `rawPath` has one byte per character, as HTTP parsers return it. */
 function spellCanonically(rawPath: string, pathDecides: boolean): string | { refused: string } {
   const decoded = pathDecides ? IS_PCHAR : IS_UNRESERVED;
   let spelt = "";
@@ -208,5 +209,5 @@ function spellCanonically(rawPath: string, pathDecides: boolean): string | { ref
 const HASH = 0x23;
 const encodeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
-/** Encodes characters beyond ASCII, because manifests are Unicode text and requests contain UTF-8. */
+/** Encodes characters beyond ASCII as UTF-8, as in requests, because manifests are Unicode text. */
 const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

@@ -93,7 +93,7 @@ describe("identifier of a limit", () => {
 });
 
 describe("values that clients invent", () => {
-  test("one client has at most 1,000 identifiers per window, and all further values share one", () => {
+  test("one client has at most 1,000 identifiers per window, and all further values share one identifier", () => {
     const shared = { count: 0 };
     const identify = counterBy(["key", "header.x-a"], () => 0, shared);
     const found = new Set(Array.from({ length: 5_000 }, (_, at) => identify({ a: `v${at}` })));
@@ -103,7 +103,7 @@ describe("values that clients invent", () => {
     expect(identify({ a: "v7" })).toBe("key=key_7,header.x-a=v7");
   });
 
-  test("limit only by values that clients invent has at most 10,000 identifiers per window, and starts over in the next", () => {
+  test("limit that counts only by values that clients invent has at most 10,000 identifiers per window, and starts again in the next window", () => {
     let nowMs = 0;
     const identify = counterBy(["header.x-a"], () => nowMs);
     const found = new Set(Array.from({ length: 100_000 }, (_, at) => identify({ a: `v${at}` })));

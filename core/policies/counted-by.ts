@@ -33,9 +33,9 @@ export interface RequestValues {
 /** A rule's limit, prepared for counting. */
 export interface CompiledLimit extends Omit<RuleRatelimit, "by" | "identifier"> {
   readonly by: readonly CountedValue[];
-  /** Index of each header of `by` in `RequestValues.head.ruleHeaders`; −1 for other values. */
+  /** For each header in `by`, its index in `RequestValues.head.ruleHeaders`; −1 for other values. */
   readonly headerAt: readonly number[];
-  /** Bounds the distinct identifiers of clients; `undefined` if clients can invent none of the values. */
+  /** Limits the number of distinct identifiers; `undefined` if clients cannot invent any of the values. */
   readonly distinct: DistinctValues | undefined;
 }
 
@@ -60,13 +60,14 @@ export function identifierOf(limit: CompiledLimit, counting: Counting): string {
     identifier = at === 0 ? part : `${identifier},${part}`;
     if (distinct !== undefined && !isInvented(value)) group += `${part},`;
   }
-  // All further values of a group share one counter. Its identifier ends without a `=`, so no list of values has the same one.
+  // All further values of a group share one counter. Its identifier ends without a `=`, so it differs from the identifier of every list of
+  // values.
   return distinct === undefined || distinct.admits(group, identifier) ? identifier : `${group}others`;
 }
 
 const nameOf = ({ kind, name }: CountedValue): string => (name === "" ? kind : `${kind}.${name}`);
 
-/** A key without an identity has a counter of its own. */
+/** A key without an identity has its own counter. */
 function countedValue({ kind, name }: CountedValue, headerAt: number, { view, request, path }: Counting): string {
   switch (kind) {
     case "key":
@@ -86,7 +87,10 @@ function countedValue({ kind, name }: CountedValue, headerAt: number, { view, re
   }
 }
 
-/** Maximum characters of a value in an identifier. A longer value is replaced by its hash, so that it stays distinct. */
+/**
+ * Maximum characters of a value in an identifier. A longer value is replaced by its hash, so that different values still have different
+ * identifiers.
+ */
 const VALUE_LENGTH_MAX = 64;
 
 const PLAIN = /^[A-Za-z0-9._~:/@!$&'()*+;\-[\]]*$/;

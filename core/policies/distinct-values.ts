@@ -1,8 +1,8 @@
 /*
  * Bounds the identifiers that clients can invent for one limit. In each window a gate counts the first identifiers separately; all others
  * share a counter. So a client that sends a new value with each request fills neither Redis nor the memory of the gate, and does not escape
- * the limit. A client that is known by its key, identity or address has its own bound, so that it cannot use up the identifiers of other
- * clients.
+ * the limit. A client that the limit identifies by key, identity or address has its own bound, so that it cannot use up the identifiers of
+ * other clients.
  */
 
 /** Maximum number of identifiers of a limit per window. */
@@ -12,12 +12,12 @@ const DISTINCT_OF_POLICY_MAX = 50_000;
 /** Maximum number of identifiers of a limit per window that have the same key, identity, address and method. */
 const DISTINCT_OF_GROUP_MAX = 1_000;
 
-/** Counts the requests that were counted together because their limit has too many identifiers. */
+/** Number of requests that were counted on the shared counter because their limit has too many identifiers. */
 export interface SharedRequests {
   count: number;
 }
 
-/** Returns the maximum number of identifiers of each limit, for a policy with this number of limits. */
+/** Returns the maximum number of identifiers of each limit, in a policy with `limits` limits. */
 export const distinctMaxOf = (limits: number): number =>
   Math.min(DISTINCT_MAX, Math.floor(DISTINCT_OF_POLICY_MAX / limits));
 

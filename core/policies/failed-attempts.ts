@@ -3,7 +3,7 @@ import type { CompiledPolicy } from "./policy.ts";
 
 /*
  * Counters of `failedAttempts`. One counts the failures of a client address. Each key that succeeded from the address has another one,
- * which spares the key for an hour.
+ * because of which the key stays allowed for an hour.
  */
 
 export interface AttemptCounters {
@@ -13,16 +13,19 @@ export interface AttemptCounters {
   readonly success: LimitCharge;
 }
 
-/** Duration for which a key is spared after it succeeded from an address. */
+/** Time for which a key stays allowed after it succeeded from an address, even if the address fails too often. */
 export const SPARED_MS = 3_600_000;
 /**
- * Units of one success: one per second of the hour. The sliding window counts a shrinking share of them, and at least one until the hour
- * ends.
+ * Units of one success: one per second of the hour. Within the hour, the sliding window counts a shrinking share of these units, but never
+ * less than one.
  */
 const SUCCESS_COST = 3_600;
 const SUCCESS_LIMIT = 1_000_000_000;
 
-/** Returns the charges of an attempt; `address` is the address that counts as one client, and `hash` the hash of the key. */
+/**
+ * Returns the charges of an attempt; `address` is the address, or the IPv6 network, that counts as one client, and `hash` the hash of the
+ * key.
+ */
 export function attemptCounters(of: {
   readonly workspaceId: string;
   readonly policyId: string;

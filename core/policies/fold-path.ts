@@ -33,5 +33,8 @@ function withoutEndingDots(name: string): string {
   return name.slice(0, end);
 }
 
-/** Returns whether `foldPath` would return the path unchanged. Allocates no memory, and may return false for an unchanged path. */
+/**
+ * Returns whether `foldPath` would return the path unchanged. Allocates no memory. It may return false for a path that `foldPath` would not
+ * change, but never true for one that it would change.
+ */
 export const isFolded = (path: string): boolean => path === "" || !/[A-Z%;?#\\ ]|[/.](?:$|\/)/.test(path);

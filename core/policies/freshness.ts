@@ -7,7 +7,7 @@ import type { CompiledPolicy } from "./policy.ts";
 export type Freshness = "Fresh" | "Stale" | "Expired";
 
 /**
- * Returns what the policy's `onStale` prescribes for data of this age. With `Deny`, data expires at `afterMs`, because no later threshold
+ * Returns the freshness of data of this age by the policy's `onStale`. With `Deny`, data expires at `afterMs`, because no later threshold
  * exists.
  */
 export function checkFreshness(onStale: CompiledPolicy["onStale"], stalenessMs: number): Freshness {

@@ -70,7 +70,7 @@ describe("the headers of a key", () => {
   });
 });
 
-test("identity header values are encoded without line breaks and decodable", () => {
+test("identity header values are encoded without line breaks and can be decoded", () => {
   fc.assert(
     fc.property(
       fc.oneof(anyText(), fc.string({ unit: "grapheme" }), fc.constantFrom("\r\nX: y", "\ud800", "%41")),

@@ -12,17 +12,17 @@ const LOWER_X = 0x78;
 
 /** Returns whether only the gate may send this header, trailer or `Connection` token. Called for every header of every request. */
 export function isIdentityHeader(name: string): boolean {
-  // The bit 0x20 turns `X` into `x`. Nearly all names fail this cheap test.
+  // Setting the bit 0x20 turns `X` into `x`. Nearly all header names fail this cheap test.
   return name.length >= NAME_LENGTH_MIN && (name.charCodeAt(0) | 0x20) === LOWER_X && NAME.test(name);
 }
 
 /**
- * Maximum bytes of a list. A longer list is omitted and named in X-Postern-Omitted: many servers reject more than 8 or 16 KiB of headers,
- * and a part of a list would mislead the app.
+ * Maximum bytes of a list. A longer list is omitted, because many servers reject more than 8 or 16 KiB of headers, and a part of a list
+ * would mislead the app. X-Postern-Omitted names the omitted list.
  */
 const LIST_BYTES_MAX = 4096;
 
-/** Identity headers of a key, as alternating names and values. Lists are separated by spaces. A field that is not set has no header. */
+/** Identity headers of a key, as alternating names and values. Lists are separated by spaces. An unset field has no header. */
 export const identityHeaders: (view: KeyView) => readonly string[] = KeyView.remember(makeHeaders);
 
 function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {

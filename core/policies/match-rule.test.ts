@@ -169,7 +169,7 @@ describe("rules", () => {
     expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
   });
 
-  test("for any policy and request, the first rule that matches by the plain definition applies", () => {
+  test("for any policy and request, the rule that applies is the first one that matches by the plain definition", () => {
     const segment = fc.constantFrom("a", "ab", "b");
     const path = fc.array(segment, { maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
     const template = fc
@@ -265,7 +265,7 @@ describe("a path that an app may read as that of another rule", () => {
     { target: "/ADMIN/userS-old", index: 2 },
     { target: "/users/@ME/settings", index: 2 },
     { target: "/Public/A%20B/", index: 2 },
-  ])("request target $target matches rule $index despite similar rule paths", ({ target, index }) =>
+  ])("request target $target matches rule $index although other rules have similar paths", ({ target, index }) =>
     expect(match(target)).toMatchObject({ rule: { index } }),
   );
 
@@ -309,7 +309,7 @@ describe("a path that an app may read as that of another rule", () => {
     "/Admin/users%252ejson",
     "/Admin/users..json",
     "/Admin/users.json%20",
-  ])("path %s with a format suffix is rejected", (target) =>
+  ])("path %s is rejected because of its format suffix", (target) =>
     expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
   );
 
@@ -404,7 +404,7 @@ describe("conditions besides method and path", () => {
     expect(at(rules, { target: "/catalogue" })).toMatchObject({ rule: { index: 0 } });
   });
 
-  test("anonymous rule of format 1 ignores limits by key, as gates of that format do", () => {
+  test("anonymous rule of a format 1 policy ignores limits by key, as gates of that format do", () => {
     const limit = { limit: 1, durationMs: 1000, cost: 1, accuracy: "strict" as const };
     const scope = { kind: "name", name: "all" } as const;
     const ratelimits = [
@@ -424,7 +424,7 @@ describe("conditions besides method and path", () => {
     });
   });
 
-  test("template whose braces are not a parameter is reported at policy compilation", () => {
+  test("template with braces that do not enclose a parameter is reported at policy compilation", () => {
     for (const template of ["/a{b}", "/{a}b", "/{}", "/{a...}/b", "/*", "/{a-b}"]) {
       expect(() => compileRules({ rules: [aRule({ path: { template } })], allowPaths: [] }), template).toThrow(
         TemplateError,

@@ -47,15 +47,15 @@ export interface RuleMatcher {
   readonly matchedHeaders: ReadonlySet<string>;
   /**
    * Returns the first matching rule; if no rule matches, the implicit rule. `refused` is the error message for a 400: the path is invalid,
-   * or an app could read it as the path of a rule with other requirements.
+   * or an app could interpret it so that it matches a rule with different requirements.
    */
   match(request: RequestToMatch): MatchedRule | RejectedPath;
 }
 
 export interface CompileOptions {
-  /** Counts requests whose limits have too many identifiers. */
+  /** Number of requests that were counted on a shared counter because their limit has too many identifiers. */
   readonly shared?: SharedRequests;
-  /** Returns the current time, Unix ms, which selects the window in which identifiers are bounded. */
+  /** Returns the current time, Unix ms. The limits on the number of identifiers apply to the window of this time. */
   readonly nowMs?: () => number;
 }
 
@@ -68,7 +68,7 @@ interface HeaderCondition {
 
 interface Candidate {
   readonly rule: CompiledRule;
-  /** Text that is equal for rules with the same requirements. */
+  /** A text; rules with the same requirements have the same text. */
   readonly requirement: string;
   readonly headers: readonly HeaderCondition[];
   /** Whether the rule matches every request of its methods. */
@@ -99,7 +99,7 @@ class CompiledRules implements RuleMatcher {
   readonly #implicit: Candidate;
   readonly #strict: PathTrie;
   readonly #folded: PathTrie;
-  /** Whether both tries find the same rules for a folded path, so that such a path is not matched again. */
+  /** Whether both tries find the same rules for a folded path. If so, a folded path is not matched again. */
   readonly #areFolded: boolean;
   readonly #hosts: HostSets | undefined;
   readonly #byMethod: ReadonlyMap<string, OfMethod>;
@@ -156,14 +156,14 @@ class CompiledRules implements RuleMatcher {
     return "refused" in rule ? rule : { rule, path, query };
   }
 
-  /** `refused`: an app could read the path as the path of a rule with other requirements. */
+  /** Returns the rule, or `refused` if an app could interpret the path so that it matches a rule with different requirements. */
   #matchPath(path: string, request: Conditions): CompiledRule | RejectedPath {
     const { checksNearMatches, checksSuffix } = request.ofMethod;
     const found = this.#first(this.#strict, path, request);
-    // Rules without requirements need no protection.
+    // A rule without requirements needs no protection from evasion.
     const evades = (other: Candidate) => other.requirement !== OPEN && other.requirement !== found.requirement;
     if (checksNearMatches && !(this.#areFolded && isFolded(path))) {
-      // Many routers ignore only letter case and a trailing slash. The path as they read it can match another rule than the most lenient
+      // Many routers only ignore letter case and a trailing slash. Read that way, the path can match another rule than in the most lenient
       // reading.
       for (const reading of [foldPath(path), ignoringCase(path)]) {
         if (evades(this.#first(this.#folded, reading, request))) return NEAR_MATCH;
@@ -202,7 +202,7 @@ class CompiledRules implements RuleMatcher {
     return { rules: set, checksNearMatches: isChecked("NearMatch"), checksSuffix: isChecked("Suffix") };
   }
 
-  /** Returns whether the rules that requests of the method can reach, including the implicit one, have different requirements. */
+  /** Returns whether requests of the method can reach rules with different requirements. The implicit rule counts as well. */
   #asksByPath(rules: readonly PolicyRule[], method: string | undefined): boolean {
     const candidates = this.#candidates.filter((_, index) => appliesTo(rules[index]?.methods, method));
     const end = candidates.findIndex(({ isUnconditional }) => isUnconditional);
@@ -238,8 +238,8 @@ function headerNamesOf(rules: readonly PolicyRule[], matched: ReadonlySet<string
 }
 
 /**
- * Drops the limits of an anonymous rule that count keys, because its requests have no key. Format 1 allowed them, and its gates ignore all
- * limits of such a rule; one counter for all clients would reject most of their requests.
+ * Drops the limits of an anonymous rule that count keys, because its requests have no key. Format 1 allowed such limits, but its gates
+ * ignore them. If they counted, all clients would share one counter, which would reject most requests.
  */
 function withoutKeyLimits(rule: PolicyRule): PolicyRule {
   if (rule.access !== "Anonymous") return rule;
@@ -298,7 +298,7 @@ function requirementOf({ access, query, creditCost }: CompiledRule, { ratelimits
 
 /**
  * The rule for a request that matches no other rule. By default it requires a key, so a gate admits requests without a key only if the
- * policy allows this.
+ * policy says so.
  */
 function implicitRule(access: CompiledRule["access"]): Candidate {
   const path = parseRulePath(undefined, []);
@@ -329,7 +329,8 @@ function withoutSuffix(path: string): string {
 }
 
 /**
- * Returns whether the rule names the last segment of the path. A rule whose own path has a suffix applies only to paths with that suffix.
+ * Returns whether the last segment of the path is a literal segment of the rule. A rule whose own path has a suffix applies only to paths
+ * with that suffix.
  */
 function namesLastSegment({ segments }: RulePath, path: string): boolean {
   return segments.at(-1) !== PARAMETER && segments.length > 0 && segments.length === segmentsOf(path).length;

@@ -2,7 +2,7 @@ import { PARAMETER, type RulePath, type RuleSegment } from "./rule-path.ts";
 
 /*
  * Finds the rules whose path matches, in one pass over the segments of a request's path. Rules are numbers, and a set of rules is a bit
- * array, so that sets of different conditions (path, method, host) combine with a few AND operations however many rules there are.
+ * array. So the sets for different conditions (path, method, host) can be intersected with a few AND operations, even for many rules.
  */
 
 /** A set of rule numbers: one bit per rule. */
@@ -35,7 +35,7 @@ export class PathTrie {
   readonly #rules: number;
   readonly #root = newNode();
 
-  /** `rules` is the number of rules: each is a number below it. */
+  /** `rules` is the number of rules, which are numbered from 0. */
   constructor(rules: number) {
     this.#rules = rules;
   }
@@ -53,7 +53,7 @@ export class PathTrie {
     }
   }
 
-  /** Adds the rules whose path matches to `found`. The path begins with a slash; `""` has no segment and matches only the root. */
+  /** Adds to `found` the rules whose path matches. The path begins with a slash; `""` has no segment and matches only the root. */
   find(path: string, found: RuleSet): void {
     collect(this.#root, path, 0, found);
   }

@@ -47,7 +47,7 @@ const plan = (view: KeyView, rule: CompiledRule, audit = false) =>
   planRule(view, rule, { workspaceId: "ws_2", request: REQUEST, audit });
 
 describe("what a request is charged", () => {
-  test("request plan is empty when key and rule have no limits", () => {
+  test("request plan is empty if the key and the rule have no limits", () => {
     expect(plan(aView(), aRule())).toEqual({
       selected: [],
       limits: [],
@@ -101,7 +101,7 @@ describe("what a request is charged", () => {
     expect(selected.map(({ limit }) => limit)).toEqual([10, 100]);
   });
 
-  test("limit by several values counts each combination", () => {
+  test("limit by several values counts each combination separately", () => {
     const ratelimits = [ofRule({ by: ["key", "path.order", "address", "method"] })];
     const rule = aRule({ path: { template: "/orders/{order}" }, ratelimits });
     expect(plan(aView(), rule).limits).toMatchObject([

@@ -8,11 +8,11 @@ import type { CompiledRule } from "./match-rule.ts";
 export interface PlanOptions {
   readonly workspaceId: string;
   readonly request: RequestValues;
-  /** Whether everything is checked with cost 0 and no credits are spent. */
+  /** Whether the plan only checks limits, with cost 0, and spends no credits. */
   readonly audit: boolean;
 }
 
-/** The charges of a request, with the identifier that each limit of the rule counts. */
+/** The charges of a request, and for each limit of the rule the identifier that it counts. */
 export interface RulePlan extends ChargePlan {
   readonly identifiers: readonly string[];
 }
@@ -37,7 +37,7 @@ export function planRule(
   return last !== undefined && identifiers === before ? last : makePlan(view, rule, identifiers, options);
 }
 
-/** Returns the identifier of each limit of the rule; `last` itself if it has the same ones. */
+/** Returns the identifier of each limit of the rule, or `last` itself if it has the same identifiers. */
 function identifiersOf({ ratelimits }: CompiledRule, counting: Counting, last: readonly string[]): readonly string[] {
   let changed: string[] | undefined = ratelimits.length === last.length ? undefined : [];
   for (let at = 0; at < ratelimits.length; at++) {
@@ -90,7 +90,7 @@ const nameOf = ({ scope }: CompiledLimit): string | undefined => (scope.kind ===
 
 const withAudit = (charge: LimitCharge, audit: boolean): LimitCharge => (audit ? { ...charge, cost: 0 } : charge);
 
-/** All charges list their members in the same order, so that JavaScript engines give them one object shape. */
+/** All charges have their members in the same order, so that the JavaScript engine gives them the same object shape. */
 function chargeOfRule(limit: CompiledLimit, identifier: string, { workspaceId, audit }: PlanOptions): LimitCharge {
   const { scope, durationMs, accuracy } = limit;
   return {

@@ -2,7 +2,7 @@ import type { CompiledPolicy, PolicyRule } from "./policy.ts";
 
 /**
  * Returns the lowest format in which gates enforce the policy completely. Gates of format 1 ignore the members that format 2 added, so they
- * would admit requests that such a policy rejects.
+ * would admit requests that a policy with such members rejects.
  */
 export function formatOf(policy: Omit<CompiledPolicy, "formatVersion">): 1 | 2 {
   const { defaultAccess, failedAttempts, clientAddress, rules } = policy;

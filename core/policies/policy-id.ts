@@ -8,7 +8,7 @@ import { ID_PREFIXES } from "../ids.ts";
 
 const DIGITS = 32;
 
-/** Parts of `<cluster>/<namespace>/<name>`, which names an ApiKeyPolicy. */
+/** Parts of the name of an ApiKeyPolicy, `<cluster>/<namespace>/<name>`. */
 export interface NamedPolicy {
   readonly cluster: string;
   readonly namespace: string;
@@ -16,8 +16,8 @@ export interface NamedPolicy {
 }
 
 /**
- * Returns `pol_` and 32 hexadecimal digits. Workspace ids and manager names contain no line feed,
- * so that different pairs never produce the same text.
+ * Returns `pol_` and 32 hexadecimal digits of a hash over the workspace id and the manager's name, joined by a line feed. Neither can
+ * contain a line feed, so different pairs never hash the same text.
  */
 export function policyIdOf({ workspaceId, manager }: { workspaceId: string; manager: string }): string {
   const digest = createHash("sha256").update(`${workspaceId}\n${manager}`).digest("hex");

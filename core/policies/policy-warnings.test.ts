@@ -64,7 +64,7 @@ test.each<{ name: string; rules: Partial<PolicyRule>[] }>([
 describe("methods without a rule", () => {
   const guarded: Partial<PolicyRule> = { methods: ["POST"], path: { prefix: "/orders" }, permissions: "write" };
 
-  test("methods without a rule are reported once per guarded path, with the consequence for their requests", () => {
+  test("methods without a rule are reported once per guarded path, with the effect on requests with these methods", () => {
     const rules: Partial<PolicyRule>[] = [
       guarded,
       { methods: ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT"], path: { prefix: "/orders" } },

@@ -83,7 +83,7 @@ function coversPath(wide: RulePath, narrow: RulePath): boolean {
   return wide.ends === "hereOrBelow" || wide.ends === narrow.ends;
 }
 
-/** Returns whether a path exists that both match. */
+/** Returns whether some path matches both. */
 function pathsMeet(one: RulePath, other: RulePath): boolean {
   const [short, long] = one.segments.length <= other.segments.length ? [one, other] : [other, one];
   const hasSegments = short.segments.every((segment, at) => {
@@ -120,8 +120,8 @@ const coversHeaders = (wide: Pick<ParsedRule, "headers">, narrow: Pick<ParsedRul
   );
 
 /**
- * Returns rules that guard some methods of a path while no rule matches the other methods. Of several rules with the same path and hosts,
- * only the first is returned.
+ * Returns rules that guard only some methods of a path, if no rule matches the other methods. Returns only the first of several rules with
+ * the same path and hosts.
  */
 function unguardedRules(
   rules: readonly PolicyRule[],

@@ -28,8 +28,7 @@ const HeaderName = z
   .describe("Name of the header.");
 
 /**
- * Location of a key: a header (with or without an authentication scheme before the key), or a query parameter, which must be chosen
- * explicitly.
+ * Location of a key: a header (with or without an authentication scheme before the key), or a query parameter, which no default includes.
  */
 export const CredentialLocation = z.discriminatedUnion("in", [
   z.strictObject({
@@ -46,7 +45,7 @@ export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
 /**
  * `prefix` matches complete segments; `exact` matches byte for byte; in `template`, `{name}` matches one segment, and `{name...}` as the
- * last segment matches the rest. At most one is set; with none, every path matches.
+ * last segment matches the rest. At most one is set; if none is set, every path matches.
  */
 export const PathMatch = z.union([
   z.strictObject({
@@ -110,7 +109,7 @@ const HeaderMatch = z.strictObject({
   exact: z.string().max(1024).optional().describe("Value of the header. Default: any value."),
 });
 
-/** Names of rules. Gates send them in `RateLimit-Policy`, so they have no quotation marks and no control characters. */
+/** Names of rules. Gates send these names in `RateLimit-Policy`, so quotation marks and control characters are not allowed. */
 export const RULE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 export const PolicyRule = z.strictObject({
@@ -135,11 +134,11 @@ export const PolicyRule = z.strictObject({
     z.int().min(0).max(1_000_000_000_000).describe("Credits per request; the default of keys.verifyKey is 1."),
     1,
   ),
-  ratelimits: z.array(RuleRatelimit).max(16).describe("Limits that a request is charged to, all or none."),
+  ratelimits: z.array(RuleRatelimit).max(16).describe("Limits that a request is charged to: either all of them or none."),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 
-/** Forms of paths that get 400 unless a policy lists them, so that the app serves the path that was matched. */
+/** Forms of paths that get 400 unless a policy lists them, because the app could serve another path than the one that was matched. */
 export const PathAllowance = z.enum([
   "EncodedSlash",
   "Backslash",
@@ -157,7 +156,7 @@ const Ipv6PrefixBits = z
   .int()
   .min(32)
   .max(128)
-  .describe("Bits of an IPv6 address that limits by address count together. Default: 64.");
+  .describe("Leading bits of an IPv6 address that identify one client in limits by address. Default: 64.");
 
 export const PolicyInput = z
   .strictObject({

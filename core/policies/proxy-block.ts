@@ -1,8 +1,8 @@
 import { canonicalIp } from "../verification/ip-address.ts";
 
-/** A proxy or a CIDR block of proxies, as a policy names it. */
+/** A trusted proxy of a policy, or a CIDR block of trusted proxies. */
 export interface ProxyBlock {
-  /** The address as written in the policy. */
+  /** The address, in the policy's spelling. */
   readonly address: string;
   /** Number of leading bits that must match: 0 to 32, or 0 to 128 for an address with colons. */
   readonly bits: number;

@@ -22,14 +22,14 @@ export function headersNamed(names: readonly string[], raw: readonly string[]): 
 }
 
 /**
- * Returns the name of a header as CGI servers pass it on: they replace all characters except letters and digits with `_`, so different names
- * become one. Expects lower case.
+ * Returns the name of a header as CGI servers pass it on: they replace all characters except letters and digits with `_`, so different
+ * names become the same. Expects lower case.
  */
 export const asCgiVariable = (name: string): string => name.replace(/[^a-z0-9]/g, "_");
 
 /**
- * Returns a header whose value apps may read differently than a gate: a matched one that occurs twice or in another spelling, or that
- * `Connection` removes.
+ * Returns a header that apps may read differently than a gate: a matched header that occurs twice, in another spelling, or in `Connection`,
+ * which would remove it.
  */
 export function ambiguousHeaderIn(matched: ReadonlySet<string>, raw: readonly string[]): string | undefined {
   const removed = namedInConnection(headersNamed(["connection"], raw)[0]);
@@ -45,6 +45,6 @@ export function ambiguousHeaderIn(matched: ReadonlySet<string>, raw: readonly st
   return undefined;
 }
 
-/** Explains the 400 for a header that `ambiguousHeaderIn` or the gate found. */
+/** Returns the message of the 400 for a header that `ambiguousHeaderIn` or the gate found. */
 export const sayAmbiguousHeader = (name: string): string =>
   `The request has the header ${name} twice, in an ambiguous spelling or named by Connection, and a rule depends on it.`;

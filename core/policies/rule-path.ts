@@ -15,7 +15,7 @@ export type RuleSegment = string | typeof PARAMETER;
 
 export interface RulePath {
   readonly segments: readonly RuleSegment[];
-  /** Whether the rule matches the path of its segments, longer paths, or both. */
+  /** Whether the rule matches exactly the path of its segments, longer paths, or both. */
   readonly ends: "here" | "below" | "hereOrBelow";
   /** Index of each parameter's segment. `isRest`: the parameter is `{name...}`, which takes the rest of the path. */
   readonly parameters: ReadonlyMap<string, { readonly at: number; readonly isRest: boolean }>;
@@ -26,12 +26,12 @@ const EVERY_PATH: RulePath = { segments: [], ends: "hereOrBelow", parameters: ne
 /** Matches a parameter, which is always a complete segment. */
 const A_PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/;
 
-/** Error for a template that no request can match, or whose braces are not a parameter. The message says what is expected. */
+/** Error for a template that no request can match, or with braces that do not enclose a parameter. The message says what is expected. */
 export class TemplateError extends Error {
   override name = "TemplateError";
 }
 
-/** Parses the path of a rule. A path that no request can have is kept as it is, so it never matches. Throws `TemplateError`. */
+/** Parses the path of a rule. A path that no request can have is kept unchanged, so the rule never matches. Throws `TemplateError`. */
 export function parseRulePath(match: PathMatch | undefined, allow: readonly PathAllowance[]): RulePath {
   if (match === undefined) return EVERY_PATH;
   if ("exact" in match) {
@@ -58,7 +58,7 @@ export function parseTemplate(template: string, allow: readonly PathAllowance[])
       segments.push(segmentsOf(canonical(`/${text}`, allow))[0] ?? "");
       continue;
     }
-    // If a name occurs twice, it refers to its first segment.
+    // A parameter name that occurs twice refers to its first segment.
     if (!parameters.has(name)) parameters.set(name, { at, isRest: rest !== undefined });
     if (rest === undefined) segments.push(PARAMETER);
     else if (at < texts.length - 1) throw new TemplateError(`{${name}...} must be the last segment`);

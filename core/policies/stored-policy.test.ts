@@ -113,7 +113,7 @@ describe("a stored policy", () => {
     expect(PolicyInput.safeParse(withUnknown(whole)).success).toBe(false);
   });
 
-  test("stored policy of a newer format is invalid even if readable", () => {
+  test("stored policy of a newer format is invalid even if this version could read it", () => {
     const { problem } = readStoredPolicy({ ...whole, formatVersion: 3 });
     expect(problem).toBe("format 3 is not known here, where 2 is the highest");
     expect(readStoredPolicy({ formatVersion: 3, entirely: "other" }).problem).toBe(problem);
@@ -130,7 +130,7 @@ describe("a stored policy", () => {
     },
     { name: "no format", change: { formatVersion: undefined } },
     { name: "a format that is no number", change: { formatVersion: "1" } },
-  ])("stored policy with $name is invalid, and the error hides values", ({ change }) => {
+  ])("stored policy with $name is invalid, and the error contains no values", ({ change }) => {
     const { problem } = readStoredPolicy({ ...whole, ...change });
     expect(problem).toEqual(expect.any(String));
     expect(problem).not.toMatch(/Shadow|cookie|regex\^/);

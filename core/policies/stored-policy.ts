@@ -7,7 +7,7 @@ export const StoredPolicy = tolerant(PolicyInput);
 
 export type ReadPolicy =
   | { readonly policy: CompiledPolicy; readonly problem?: never }
-  /** Reason why this version of the gate cannot enforce the policy. The text names locations and formats, never values. */
+  /** Reason why this version of the gate cannot enforce the policy. The text states locations and formats, never values. */
   | { readonly policy?: never; readonly problem: string };
 
 /** Parses a stored policy. An unknown format is a problem, even if all its members are known. */
@@ -29,7 +29,7 @@ export const PolicyRecord = z.object({
   apiId: z.string(),
   uid: z.string(),
   generation: z.number(),
-  /** Increases with every change of the stored policy, across all uids. */
+  /** Increases with every change of the stored policy, even if the policy gets a new uid. */
   version: z.number(),
   policy: z.unknown(),
 });

@@ -48,7 +48,7 @@ describe("several limits together", () => {
     expect(outcomes[1]).toMatchObject({ passed: false, remaining: 0 });
   });
 
-  test("decideLimits with 12 per minute and 200 per month charges the month only for admitted requests", () => {
+  test("decideLimits with 12 per minute and 200 per month charges the monthly limit only for admitted requests", () => {
     const counts = new Map<string, WindowCounts>();
     const call = () => {
       const charges = [
@@ -78,7 +78,7 @@ describe("several limits together", () => {
     expect(outcomes.map(({ passed }) => passed)).toEqual([false, true]);
   });
 
-  test("decideLimits reports when a single charge of equal cost would pass", () => {
+  test("decideLimits reports the time at which a single charge of the same cost would pass", () => {
     const { outcomes } = decideLimits([aCharge({ cost: 6 }), aCharge({ cost: 5 })], holding({}), nowMs);
     expect(outcomes[1]?.retryAtMs).toBe(nowMs);
   });

@@ -55,8 +55,8 @@ export function decideLimits(
 
 /**
  * Returns the share of a limit that one of several pods may admit while the pods cannot use shared counters: the limit divided by the
- * number of pods, rounded down, and at least 1, so that every key can be used. All pods together admit at most the limit, or one unit each
- * if there are more pods than units.
+ * number of pods, rounded down, but at least 1, so that every key can be used. All pods together admit at most the limit or, if there are
+ * more pods than units, one unit per pod.
  */
 export function shareOfLimit(limit: number, pods: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / Math.max(1, pods)));

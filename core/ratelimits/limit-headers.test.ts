@@ -45,7 +45,7 @@ test("each rate limit has three response headers, with the reset rounded up to s
   ]);
 });
 
-test("RateLimit-Policy has the name of a named rule, with the quota and window of the reported limit", () => {
+test("RateLimit-Policy has the name of the rule, if it has one, and the quota and window of the reported limit", () => {
   const consumed = { nowMs: NOW_MS, passed: true, limits: [outcome(true, 9), outcome(true, 3)] };
   const shown = showTightest([charge(10), { ...charge(20), durationMs: 1500 }], consumed, "refund");
   const headers: string[] = [];

@@ -60,8 +60,8 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS, 
 }
 
 /**
- * Returns when to retry a rejected charge, Unix ms. A limit of 0, or a cost above the limit, never passes, so the end of the window is
- * returned: the limit may have changed by then.
+ * Returns when to retry a rejected charge, Unix ms. With a limit of 0, or a cost above the limit, the charge never passes. For these cases,
+ * returns the end of the window, because the limit may have changed by then.
  */
 export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
   atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;

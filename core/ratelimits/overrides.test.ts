@@ -36,7 +36,7 @@ describe("a pattern", () => {
     expect(matchesPattern(pattern, identifier)).toBe(expected),
   );
 
-  test("override pattern agrees with a regular expression for any identifier", () => {
+  test("override pattern matches the same identifiers as an equivalent regular expression", () => {
     const text = fc.array(fc.constantFrom("a", "b", "a", "\n", "\r", "\u2028", ".", "é"), { maxLength: 10 });
     const pattern = fc.array(fc.constantFrom("a", "b", "*", "*", "\n", ".", "é"), { maxLength: 8 });
     fc.assert(
@@ -147,7 +147,7 @@ describe("an explanation", () => {
     expect(explained(["a*"], "b")).toEqual([]);
   });
 
-  test("override explanation starts with the selectOverride result and lists all matches", () => {
+  test("override explanation starts with the result of selectOverride and lists all matching overrides", () => {
     const text = fc.array(fc.constantFrom("a", "b", "*", "\n"), { maxLength: 5 }).map((parts) => parts.join(""));
     const property = fc.property(fc.uniqueArray(text, { maxLength: 12 }), text, (patterns, identifier) => {
       const overrides = patterns.map((pattern, i) => anOverride(`${(i * 7) % 13}`, pattern));

@@ -34,8 +34,8 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 }
 
 /**
- * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters. If
- * several patterns have the same number of them, the one with the smallest id applies. Exact overrides are usually looked up separately.
+ * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters. Of
+ * several patterns with equally many, the one with the smallest id applies. Exact overrides are usually looked up separately.
  */
 export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   patterns: readonly Override[],
@@ -63,7 +63,7 @@ export interface MatchingOverride<Override> {
   readonly override: Override;
   /** Number of characters other than `*`. */
   readonly literals: number;
-  /** Why another override takes precedence; `undefined` for the one that applies. */
+  /** Reason why another override takes precedence; `undefined` for the override that applies. */
   readonly overriddenBy: Overridden | undefined;
 }
 

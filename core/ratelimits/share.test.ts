@@ -12,7 +12,7 @@ test.each([
   expect(shareOfLimit(limit, pods)).toBe(is),
 );
 
-test("pod shares of a limit sum up to at most the limit or one per pod", () => {
+test("pod shares of a limit add up to at most the limit, or to one unit per pod", () => {
   fc.assert(
     fc.property(fc.nat(), fc.integer({ min: 1, max: 10_000 }), (limit, pods) => {
       expect(pods * shareOfLimit(limit, pods)).toBeLessThanOrEqual(Math.max(limit, pods));

@@ -226,7 +226,7 @@ describe("the time at which a denied charge passes", () => {
   });
 });
 
-test("full window whose end lies far in the future denies no request", () => {
+test("full window that ends far in the future denies no request", () => {
   const nowMs = 1_800_000_000_000;
   for (const window of [Math.floor(nowMs / 1_000) + 3_600, Number.MAX_SAFE_INTEGER]) {
     const counts = { window, current: 5, previous: 5 };

@@ -12,8 +12,8 @@
  */
 
 /**
- * Maximum difference between the clocks of two servers of one Redis, or caused by a correction of one clock, with which no window exceeds
- * its limit.
+ * Maximum clock difference with which no window exceeds its limit. The clocks of two servers of one Redis can differ, and a clock can be
+ * corrected.
  */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 
@@ -29,7 +29,7 @@ export interface LimitRequest {
   readonly limit: number;
   readonly durationMs: number;
   readonly counts: WindowCounts | undefined;
-  /** Units to consume. With 0 a charge consumes nothing, and passes even at exactly the limit. */
+  /** Units to consume. A charge of 0 consumes nothing, and passes even when the limit is exactly used up. */
   readonly cost: number;
   readonly nowMs: number;
 }
@@ -50,7 +50,7 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** Returns whether the counts' window begins so far in the future that the counts must come from a wrong clock. */
+/** Returns whether the window of the counts begins so far in the future that they must come from a wrong clock. */
 const isOfWrongClock = (
   { window }: WindowCounts,
   { durationMs, nowMs }: { durationMs: number; nowMs: number },
@@ -96,7 +96,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitReques
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
-    // Far in the future, doubles are more than a millisecond apart, so no value lies between the two times.
+    // For times far in the future, adjacent doubles are more than a millisecond apart, so there may be no value between the two times.
     if (between <= refusedAt || between >= passesAt) break;
     if (usedAt(counts, { durationMs, nowMs: between }) <= available) passesAt = between;
     else refusedAt = between;
@@ -120,7 +120,7 @@ const SPLIT = 2 ** 16;
 
 /**
  * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 could round up, so that a full window would count one unit
- * too many. Long division, whose steps a double represents exactly, avoids this error.
+ * too many. Long division avoids this error, because doubles represent each of its steps exactly.
  */
 function batchOf(amount: number, part: number, whole: number): number {
   const product = amount * part;

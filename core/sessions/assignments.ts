@@ -6,10 +6,10 @@ import {
   type PersonRole,
 } from "../permissions/person-roles.ts";
 
-/** Workspace of an assignment that applies to every workspace. */
+/** Value of `workspace` in an assignment that applies to every workspace. */
 export const EVERY_WORKSPACE = "*";
 
-/** Role of a user in a workspace: from a sign-in link, or from the groups of the identity provider. */
+/** Role that a user has in a workspace. It comes from a sign-in link, or from the user's groups at the identity provider. */
 export interface Assignment {
   /** Id or name of a workspace, or `*` for all. */
   readonly workspace: string;
@@ -19,11 +19,11 @@ export interface Assignment {
 /** Returns the roles that the active roles file gives to groups of the identity provider. */
 export interface RolesOfGroups {
   (groups: readonly string[]): readonly Assignment[];
-  /** Returns all groups of the file. */
+  /** Returns all groups in the roles file. */
   readonly names: () => readonly string[];
 }
 
-/** Roles of groups without a roles file. */
+/** Used without a roles file: groups have no roles. */
 export const NO_ROLES: RolesOfGroups = Object.assign(() => [], { names: () => [] });
 
 const ID = new RegExp(`^${ID_PREFIXES.workspace}_`);
@@ -34,13 +34,13 @@ interface NamedWorkspace {
 }
 
 /**
- * Returns the strings by which assignments can name a workspace. A string that looks like an id never counts as a name, even if a workspace
- * has that name: otherwise users of one workspace could enter another.
+ * Returns the strings by which assignments can refer to a workspace. A string that looks like an id never counts as a name, even if a
+ * workspace has that name: otherwise users of one workspace could enter another.
  */
 export const textsNaming = ({ id, name }: NamedWorkspace): readonly string[] =>
   ID.test(name) ? [EVERY_WORKSPACE, id] : [EVERY_WORKSPACE, id, name];
 
-/** Returns the highest role of these assignments in one workspace; `undefined` if they have no role in it. */
+/** Returns the highest role of these assignments in one workspace; `undefined` if they give no role in it. */
 export function roleIn(assignments: readonly Assignment[], workspace: NamedWorkspace): PersonRole | undefined {
   const names = textsNaming(workspace);
   return highest(assignments.filter((assignment) => names.includes(assignment.workspace)));
@@ -67,7 +67,7 @@ export function namedWorkspaces(assignments: readonly Assignment[]): "all" | rea
 
 /**
  * Returns whether `authority` makes its holder an admin of every workspace in which the assignments give a role. `workspaces` are the
- * existing ones that the assignments name.
+ * existing workspaces to which the assignments refer.
  */
 export function administersAll(
   authority: readonly Assignment[],

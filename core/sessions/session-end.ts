@@ -11,8 +11,9 @@ export interface SessionTimes {
 }
 
 /**
- * Default session times. They require one sign-in per working day, and end a session that is left open in the evening. Two idle hours allow
- * for a long meeting. A shorter time would send users to the provider after each break, which trains them to sign in without checking.
+ * Default session times. With them, users sign in once per working day, and a session that is left open in the evening ends. Two idle hours
+ * allow for a long meeting. A shorter time would send users to the provider after each break, which trains them to sign in without
+ * checking.
  */
 export const DEFAULT_SESSION_TIMES: SessionTimes = { idleMs: 2 * 3_600_000, maxMs: 12 * 3_600_000 };
 

@@ -114,7 +114,7 @@ describe("an IP allow-list", () => {
   });
 });
 
-test("checkKey evaluates a lazy permission query only after earlier checks pass", () => {
+test("checkKey calls the function for the permission query only after earlier checks have passed", () => {
   const fault = () => {
     throw new Error("not a query");
   };

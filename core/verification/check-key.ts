@@ -7,8 +7,8 @@ export interface KeyCheck {
   readonly view: KeyView;
   readonly nowMs: number;
   /**
-   * Client address. If omitted, the API's IP allow-list is not checked; a gate omits it if its policy does not define how to find the
-   * address.
+   * Client address. If omitted, the API's IP allow-list is not checked; a gate omits the address if its policy does not define how to find
+   * it.
    */
   readonly clientIp?: string | undefined;
   /** API that the key must belong to. Default: any API. */
@@ -25,7 +25,7 @@ interface Check {
   readonly refuses: (check: KeyCheck) => Code | undefined;
 }
 
-/** Steps 7 to 11 of a verification (api-v2.md section 12), in order. Each is independent of the earlier ones. */
+/** Steps 7 to 11 of a verification (api-v2.md section 12), in order. Each check is independent of the earlier ones. */
 export const KEY_CHECKS: readonly Check[] = [
   { name: "api", refuses: ({ view }) => (view.api === undefined ? "NOT_FOUND" : undefined) },
   { name: "workspace", refuses: ({ view }) => (view.workspace.enabled ? undefined : "FORBIDDEN") },
@@ -57,7 +57,7 @@ export const KEY_CHECKS: readonly Check[] = [
 
 /**
  * Returns the code of the first check that rejects the key; `undefined` if the verification continues with limits and credits. Call it only
- * for a key that the caller has found and may see. Throws the errors of a `query` function.
+ * for a key that exists and that the caller is allowed to see. Throws the errors of a `query` function.
  */
 export function checkKey(check: KeyCheck): Code | undefined {
   for (const { refuses } of KEY_CHECKS) {

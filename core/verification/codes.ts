@@ -13,7 +13,7 @@ export const Code = z.enum([
 ]);
 export type Code = z.infer<typeof Code>;
 
-/** Status of a gate's response for each code. For 200, the client gets the app's own status. */
+/** Status of the gate's response for each code. For 200, the client gets the app's own status. */
 export const STATUS_AT_A_GATE: Readonly<Record<Code, number>> = {
   VALID: 200,
   NOT_FOUND: 401,

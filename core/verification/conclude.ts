@@ -7,8 +7,8 @@ import type { Code } from "./codes.ts";
 export type CountedCode = Extract<Code, "VALID" | "RATE_LIMITED" | "USAGE_EXCEEDED">;
 
 /**
- * Returns the code after counting. Limits take precedence over credits. If the credits cannot be read, the request is rejected, so a caller
- * whose policy admits such requests omits the credits.
+ * Returns the code after counting. Limits take precedence over credits. If the credits cannot be read, the code rejects the request. A
+ * caller whose policy admits such requests must therefore omit the credits.
  */
 export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" | "credits">): CountedCode {
   if (!passed) return "RATE_LIMITED";
@@ -16,8 +16,8 @@ export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" |
 }
 
 /**
- * Returns the seconds, rounded up and at least 1, until every exceeded limit admits a rejected request. Without an API call, credits
- * increase only with a refill, after midnight UTC. Returns `undefined` for a request that was not rejected.
+ * Returns the seconds, rounded up and at least 1, until every exceeded limit admits a rejected request. For credits, returns the seconds
+ * until midnight UTC, because refills happen then. Returns `undefined` for a request that was not rejected.
  */
 export function retryAfterS(code: CountedCode, { limits, nowMs }: Consumed): number | undefined {
   if (code === "VALID") return undefined;

@@ -99,7 +99,7 @@ test.each([
   "::ffff:1.2.3.4/95",
 ])("%j is an invalid IP range", (text) => expect(parseIpRange(text)).toBeUndefined());
 
-test("IP address is in a range when its first n bits match", () => {
+test("IP address is in a range if its first n bits match", () => {
   const bitsOf = (address: number) => address.toString(2).padStart(32, "0");
   const textOf = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
   const ipv4 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
@@ -123,6 +123,6 @@ test.each([
   ["unknown", "unknown"],
   ["un:known", "un:known"],
   ["", ""],
-])("client address %s is limited as network %s", (address, network) => {
+])("client address %s shares the limit of network %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

@@ -22,7 +22,7 @@ export interface KeyDetails {
   readonly isWorkspaceEnabled: boolean;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
-  /** Number of automatically charged limits that have no units left in their window. */
+  /** Number of automatically charged limits with no units left in the current window. */
   readonly limitsReached: number;
   /** `undefined` if unlimited. */
   readonly remainingCredits: number | undefined;
@@ -39,8 +39,8 @@ const CODE_OF: Readonly<Record<Reason, Code>> = {
 };
 
 /**
- * Returns the code of a verification that requires no permissions, comes from an allowed address, and costs one credit. `reasons` are all
- * reasons to reject the key; the first one determines the code.
+ * Returns the code that a verification would have if it required no permissions, came from an allowed address, and cost one credit.
+ * `reasons` are all reasons to reject the key; the first one determines the code.
  */
 export function keyState(
   { isDeleted, isApiDeleted, isWorkspaceEnabled, enabled, expiresMs, limitsReached, remainingCredits }: KeyDetails,

@@ -10,7 +10,7 @@ export interface KeyParts {
   readonly roles: readonly RoleRecord[];
 }
 
-/** A key with every record that it refers to: all data for the decision of a verification. Built once, then cached. */
+/** A key with every record that it refers to: all data that a verification needs for its decision. Built once, then cached. */
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
@@ -25,7 +25,7 @@ export class KeyView {
   /** Records of the roles, in the order of the key's ids. */
   readonly roleRecords: readonly RoleRecord[];
   readonly grants: Grants;
-  /** Values derived from this view, each at the index of the function that derived it. */
+  /** Values derived from this view. The value of each function returned by `remember` has its own index. */
   readonly #made: unknown[] = [];
 
   constructor({ key, workspace, api, identity, roles }: KeyParts) {

@@ -4,12 +4,11 @@ import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLim
 
 /*
  * Charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on the key and
- * the request's parameters, so it can be cached as long as the key and the parameters exist. Only the overrides of namespaces are looked up
- * for each request.
+ * the request's parameters, so it can be cached while both stay the same. Only the overrides of namespaces are looked up for each request.
  */
 
 export interface ChargePlan {
-  /** Sources of `limits`, in the same order. */
+  /** Source of each limit in `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
   /** Named limits, sorted by name: the automatic limits of the key and its identity, and the requested limits. */
   readonly limits: readonly LimitCharge[];

@@ -18,13 +18,16 @@ export interface SelectedLimit {
   readonly autoApply: boolean;
   readonly cost: number;
   /**
-   * Owner of the counter. For limits of an identity this is the identity's id, so that its keys share the counter; otherwise the id of the
-   * key.
+   * Id of the counter's owner. For a limit of an identity it is the identity's id, so the keys of the identity share the counter; otherwise
+   * it is the key's id.
    */
   readonly identifier: string;
 }
 
-/** `unknown`: a named limit is not attached to the key (412). `tooShort`: an ad-hoc limit, given by its name, is shorter than 1 s (400). */
+/**
+ * `unknown`: a named limit is not attached to the key (412). `tooShort`: the window of the ad-hoc limit with this name is shorter than 1 s
+ * (400).
+ */
 export type LimitSelection =
   | { readonly limits: readonly SelectedLimit[] }
   | { readonly unknown: string }
@@ -49,7 +52,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   for (const limit of stored.values()) {
     if (limit.autoApply) selected.set(limit.name, limit);
   }
-  // If several entries have the same name, the last one applies, so an invalid earlier entry cannot fail the call.
+  // If several entries have the same name, the last one applies, so an earlier entry that is invalid does not make the call fail.
   for (const entry of new Map(requested.map((one) => [one.name, one])).values()) {
     const known = stored.get(entry.name);
     const cost = entry.cost ?? 1;

@@ -6,7 +6,7 @@ export const DEFAULT_WORKSPACE = "default";
 
 /**
  * Syntax of a workspace name. A name must be a valid Kubernetes label value, because manifests name workspaces in a label. Underscores are
- * allowed inside. A name must not begin like an id, because an id takes precedence over an equal name.
+ * allowed inside. A name must not begin like an id, because a text that could be both is taken as an id.
  */
 export const WORKSPACE_NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
