@@ -9,7 +9,7 @@ export class ApiError extends Error {
   readonly kind: string;
   /** The server's explanation of the error, one sentence. */
   readonly detail: string;
-  /** Problems of the input, each with its location; empty unless the server rejected the input. */
+  /** Problems with the input, each with its location; empty unless the server rejected the input. */
   readonly faults: readonly FieldProblem[];
   /** Request id, which identifies the request in the server's logs. */
   readonly requestId: string | undefined;

@@ -5,7 +5,7 @@ import type { paths } from "../../core/api/types.ts";
 import { activityHeaders } from "./activity.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 
-/** One page of a list, or the complete response of a procedure without pages. */
+/** One page of a list, or the complete response of a procedure that does not page. */
 export interface ApiResponse<T> {
   readonly data: T;
   /** Cursor of the next page; `undefined` on the last page. */
@@ -15,12 +15,12 @@ export interface ApiResponse<T> {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Additional headers, such as `Postern-Release`, which a change of a manifest-managed object needs. */
+  /** Additional headers, such as `Postern-Release`, which is required to change a manifest-managed object. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Api {
-  /** Workspace that the calls act in; `undefined` selects the person's only workspace. */
+  /** Workspace of the calls; `undefined` selects the person's only workspace. */
   readonly workspace: string | undefined;
   /** Calls a procedure. Throws `ApiError` if the response has no data. */
   call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<ApiResponse<Data<P>>>;
@@ -29,7 +29,10 @@ export interface Api {
 /** Timeout of an API call, after which the caller may retry. The longest server-side timeout is the 30 s of an SQL query. */
 const TIMEOUT_MS = 45_000;
 
-/** Headers of each request. A page of another origin cannot send this header, so the server knows that the dashboard sent the request. */
+/**
+ * Headers of each request. A page of another origin cannot send `Postern-Dashboard`, so the server knows that the dashboard sent the
+ * request.
+ */
 export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = { "Postern-Dashboard": "1" };
 
 interface RawResponse {
@@ -45,7 +48,7 @@ interface RawResponse {
   readonly response: Response;
 }
 
-/** Creates a client of the v2 API that uses the browser's session. `report` is called after each call with whether the server responded. */
+/** Creates a client of the v2 API that uses the browser's session. After each call, `report` receives whether the server responded. */
 export function createApi({
   workspace,
   report,
@@ -54,7 +57,8 @@ export function createApi({
   report: (reached: boolean) => void;
 }): Api {
   const client = createFetchClient<paths>({ baseUrl: location.origin, credentials: "same-origin" });
-  // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
+  // openapi-fetch cannot infer the types for a path that is a type parameter. So this type is loose, and `call` has the exact types for its
+  // callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
   const workspaceHeader = workspace === undefined ? {} : { "Postern-Workspace": workspace };
 
@@ -88,7 +92,7 @@ export function createApi({
   };
 }
 
-/** Parses an error response. An error response of a proxy between browser and server does not have the API's error body. */
+/** Parses an error response. An error response from a proxy in front of the server does not have the API's error body. */
 export function refusalOf(response: Response, body: RawResponse["error"]): ApiError {
   return new ApiError({
     status: response.status,

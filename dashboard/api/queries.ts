@@ -54,7 +54,7 @@ export interface Pages<T> {
   readonly isLoading: boolean;
   readonly isLoadingMore: boolean;
   readonly hasMore: boolean;
-  /** Error of the last attempt; the rows that were read before it stay visible. */
+  /** Error of the last attempt. Rows that were read before stay visible. */
   readonly error: ApiError | null;
   /** Time at which the first page was read, Unix ms; 0 before the first response. */
   readonly readAtMs: number;
@@ -138,8 +138,9 @@ export function useForget(): <P extends Procedure>(procedure: P, body: Input<P>)
 }
 
 /**
- * Returns a function that changes data and then reads the named procedures again. The result is not cached beyond its component because it
- * may be a secret. While a change is pending no second change is sent, because a second click can arrive before the button is disabled.
+ * Returns a function that changes data and then reads the procedures in `refreshes` again. The result is not cached after its component is
+ * removed, because it may be a secret. While a change is pending, no second one is sent, because a second click can arrive before the
+ * button is disabled.
  */
 export function useChange<P extends Procedure>(
   procedure: P,

@@ -13,7 +13,7 @@ export function createQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: STALE_MS,
-        // Sends requests even if the browser is offline, because the server may run on the same machine.
+        // Sends requests even if the browser is offline, because the server can run on the same machine.
         networkMode: "always",
         retry: (failures, error) =>
           failures < RETRIES_MAX && error instanceof ApiError && mayRetry(error.status, { isRepeatable: true }),

@@ -63,7 +63,7 @@ test("runBatch lists items that the server rejects and continues with the others
   expect([last.done, last.left, error]).toEqual([18, [], undefined]);
 });
 
-test("runBatch waits as long as the server requests, for all calls together", async () => {
+test("runBatch delays all calls for as long as the server requests", async () => {
   const { last, states, waitedMs, calls } = await run((item, tries) => {
     if (item < 4 && tries === 1) throw refusal(429, { retryAfterMs: 7000 });
   });

@@ -2,14 +2,14 @@ import { mayRetry } from "../../core/api/retry.ts";
 import { ApiError } from "./api-error.ts";
 
 /*
- * Makes one call per item, a few at a time. A call that the server rejects for its own item is listed as failed, and the others go on. An
- * error that would affect every other call too (no connection, no session, invalid input) ends the batch, which can be continued. Each call
- * must have the same effect if it is sent twice, because it is sent again if its response is lost.
+ * Makes one call per item, a few at a time. If the server rejects a call because of its item, the item is listed as failed, and the other
+ * calls go on. An error that would affect every other call too (no connection, no session, invalid input) ends the batch, which can be
+ * resumed. Each call must have the same effect if it is sent twice, because it is sent again if its response is lost.
  */
 
 export interface BatchState<T> {
   readonly done: number;
-  /** Items that did not change, with the reason. */
+  /** Items that failed, each with the reason. */
   readonly failed: readonly { readonly item: T; readonly problem: string }[];
   /** Items without a result yet, in their order. */
   readonly left: readonly T[];
@@ -29,7 +29,7 @@ export interface BatchOptions<T> {
 const CONCURRENCY = 4;
 const TRIES_MAX = 4;
 const RETRY_MS = 1000;
-/** Longest wait after which the batch continues by itself. The person decides about a longer one, such as until a quota resets. */
+/** Longest wait after which the batch continues by itself. For a longer wait, such as until a quota resets, the person decides. */
 const WAIT_MS_MAX = 60_000;
 
 export const startOf = <T>(items: readonly T[]): BatchState<T> => ({
@@ -39,7 +39,9 @@ export const startOf = <T>(items: readonly T[]): BatchState<T> => ({
   waitsUntilMs: undefined,
 });
 
-/** Runs the calls for the remaining items. Throws the error that ended the batch early; the last reported state is then correct. */
+/**
+ * Runs the calls for the remaining items. Throws the error that ended the batch early; the last reported state shows which items remain.
+ */
 export async function runBatch<T>(state: BatchState<T>, options: BatchOptions<T>): Promise<void> {
   const { act, report, signal, clock = CLOCK } = options;
   const queue = [...state.left];
@@ -52,7 +54,7 @@ export async function runBatch<T>(state: BatchState<T>, options: BatchOptions<T>
     report({ done, failed: [...failed], left: state.left.filter((item) => !settled.has(item)), waitsUntilMs });
   const isOver = (): boolean => signal.aborted || ended !== undefined;
 
-  /** All calls wait, because the server would reject each of them. */
+  /** Delays all calls, because the server would reject any of them. */
   const waitForTurn = async (): Promise<void> => {
     while (waitsUntilMs !== undefined && !isOver()) {
       const restMs = waitsUntilMs - clock.nowMs();
@@ -104,7 +106,7 @@ function waitAfter(error: unknown, tries: number): number | undefined {
   return waitMs > WAIT_MS_MAX ? undefined : waitMs;
 }
 
-/** Whether the error says something about this item alone: a missing, changed or protected object, or an internal error. */
+/** Returns whether the error concerns only this item: a missing, changed or protected object, or an internal error. */
 const isOfItem = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.kind !== "role_not_found" && [403, 404, 409, 412, 500].includes(error.status);
 

@@ -44,7 +44,7 @@ async function readSession(signal: AbortSignal, report: (reached: boolean) => vo
   return ((await response.json()) as { data: { session: Session | null } }).data.session;
 }
 
-/** The signed-in person in the workspace that the page shows. */
+/** The signed-in person, with their data in the workspace that the page shows. */
 export interface Place {
   readonly session: Session;
   readonly workspace: SessionWorkspace;
@@ -59,8 +59,8 @@ export function useWorkspace(): Place {
 }
 
 /**
- * Returns whether the person holds a tuple such as `workspace.*.create_root_key` in this workspace. Controls for actions that the person
- * may not use are shown disabled, with the missing tuple; the server enforces the permission.
+ * Returns whether the person holds a tuple such as `workspace.*.create_root_key` in this workspace. Controls for actions without permission
+ * are shown disabled and name the missing tuple; the server enforces the permission.
  */
 export function useMay(): (tuple: string) => boolean {
   const { session, workspace } = useWorkspace();

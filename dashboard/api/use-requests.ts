@@ -21,7 +21,7 @@ import { mayRetryUsage, type UsageProcedure } from "./use-usage.ts";
 
 /** Polling interval while the log is followed. */
 export const FOLLOW_EVERY_MS = 5000;
-/** Longest expected delay until an event is stored. Each poll reads this period again, because events are not stored in order. */
+/** Longest expected delay until an event is stored. Events are not stored in order, so each poll reads this period again. */
 const LATE_MS = 120_000;
 
 const PROCEDURES = {
@@ -44,7 +44,7 @@ function joined<T extends RowOf[LogOf]>({ pages }: Pagination<T>): ReadPage<T> |
 }
 
 export interface Log<T> extends Pages<T> {
-  /** New rows that are not in the list yet, because they would move the rows that the person is reading. */
+  /** New rows that are not in the list yet, because adding them would move the rows that the person is reading. */
   readonly waiting: { readonly count: number; readonly hasMore: boolean };
   readonly showWaiting: () => void;
   /** Error that stopped the polls. */
@@ -68,9 +68,9 @@ export function useRequests<Of extends LogOf>({
   /** How far the server's clock is ahead of the browser's, ms. */
   clockMs: number;
   enabled: boolean;
-  /** Whether new rows are polled. */
+  /** Whether to poll for new rows. */
   isFollowing: boolean;
-  /** Returns whether new rows would move a row that the person is reading. */
+  /** Returns whether adding new rows would move a row that the person is reading. */
   isReading: () => boolean;
 }): Log<RowOf[Of]> {
   type Row = RowOf[Of];
@@ -136,7 +136,8 @@ export function useRequests<Of extends LogOf>({
     error: list.error as ApiError | null,
     readAtMs: log?.readAtMs ?? 0,
     readMore,
-    // Retries a failed further page, so that the list keeps its rows. Otherwise, reads the log again from the newest row.
+    // If a page after the first one failed, retries only that page, so that the list keeps its rows. Otherwise, reads the log again from
+    // the newest row.
     again: () => (list.isFetchNextPageError ? readMore() : setRound(round + 1)),
     waiting: { count: followed?.added ?? 0, hasMore: followed?.hasMore ?? false },
     showWaiting: show,

@@ -11,8 +11,8 @@ import { useRead } from "./queries.ts";
 import { useNow } from "./use-now.ts";
 
 /*
- * Usage queries of the pages. Each SQL query counts against a quota of the workspace, so each runs only as often as its buckets allow,
- * never while the page is hidden, and is not repeated automatically after a rejection.
+ * Usage queries of the pages. SQL queries count against a quota of the workspace. So a query runs only as often as its buckets can change,
+ * never while the page is hidden, and it is not repeated automatically after a rejection.
  */
 
 export type UsageProcedure = "analytics.getVerifications" | "analytics.getRatelimits";
@@ -61,7 +61,7 @@ const STATE_EVERY_MS = 15_000;
 export const useUsageState = (): UseQueryResult<UsageState, ApiError> =>
   useRead("admin.getUsageState", {}, { everyMs: STATE_EVERY_MS });
 
-/** Retention that applies if the server reports no other value. */
+/** Retention to assume until the server reports its own. */
 const USUAL_RETENTION_DAYS = 30;
 const DAY_MS = 86_400_000;
 /** Margin for clocks that are slightly slow. Without it, a query could read rows that the server has just deleted. */
@@ -86,7 +86,7 @@ export const countedUntilOf = (state: UsageState | undefined): number =>
 
 /** Selects the usage to read. Default: the usage of the whole workspace. */
 export interface UsageOf extends UsageFilter {
-  /** API whose usage is read, as an alternative to a key space. */
+  /** API to read the usage of, instead of a key space. */
   readonly apiId?: string | undefined;
 }
 
@@ -95,7 +95,7 @@ export interface Usage {
   /** SQL text of the query. */
   readonly sql: string;
   readonly outcomes: OutcomesOverTime | undefined;
-  /** Whether usage queries are off for the workspace, so that nothing is read. */
+  /** Whether usage queries are off for the workspace. If so, nothing is read. */
   readonly isOff: boolean;
   readonly isLoading: boolean;
   readonly error: ApiError | null;
@@ -114,7 +114,8 @@ export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30
   const bucket = windowOf(range, 0).bucket;
   const [nowMs, again] = useNow(refreshMsOf(bucket));
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);
-  // An API that does not exist has no usage. No key space has an API's id, so a query with that id returns no rows.
+  // An API that does not exist has no usage. The query then uses the id of the API as the key space: no key space has such an id, so it
+  // returns no rows.
   const keySpaceId = apiId === undefined ? given.keySpaceId : (api.data?.[0]?.keySpaceId ?? apiId);
   const sql = outcomesQuery(window, { ...given, keySpaceId });
   const isOff = state.data?.enabled === false;

@@ -27,7 +27,7 @@ export function Ago({ atMs }: { atMs: number }): ReactNode {
 
 interface Optional {
   readonly atMs: number | null | undefined;
-  /** Text to show if there is no time. */
+  /** Text to show instead of a missing time. */
   readonly otherwise: string;
 }
 

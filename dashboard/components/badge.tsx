@@ -12,7 +12,7 @@ export function Badge({
 }: {
   /** `off` is a state that is neither good nor bad, such as disabled. */
   kind?: BadgeKind;
-  /** Name of the color property of a state that has a color of its own. */
+  /** Name of the color property of a state that has its own color. */
   color?: `--series-${number}` | undefined;
   /** Reason for the state, shown as a tooltip. */
   title?: string | undefined;

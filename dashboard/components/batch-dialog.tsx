@@ -25,8 +25,9 @@ export interface BatchItem {
 }
 
 /**
- * Dialog for one action on many rows. It says which rows it will change and which it will skip, then shows the progress. If rows failed, it
- * lists them with the reasons and offers another attempt. While it runs, it asks for confirmation before it closes.
+ * Dialog for one action on many rows. It says which rows the action will change and which it will skip, then shows the progress. If rows
+ * fail, the dialog lists them with the reasons and offers another attempt. While the action runs, the dialog asks for confirmation before
+ * it closes.
  */
 export function BatchDialog<T extends BatchItem>({
   verb,
@@ -46,7 +47,7 @@ export function BatchDialog<T extends BatchItem>({
   /** Noun for one row, such as "key". */
   one: string;
   kind?: "main" | "danger";
-  /** Must stay the same while the dialog is open. */
+  /** Rows of the batch. The list must stay the same while the dialog is open. */
   items: readonly T[];
   /** Changes one row; called again for a row whose response was lost. */
   act: (item: T) => Promise<unknown>;
@@ -55,7 +56,7 @@ export function BatchDialog<T extends BatchItem>({
   /** Reason why the batch cannot start yet, such as a missing field. */
   fault?: string | undefined;
   onClose: () => void;
-  /** Explanation of the consequences, and fields. */
+  /** Explanation of the consequences, and input fields. */
   children: ReactNode;
 }): ReactNode {
   const readAgain = useReadAgain();

@@ -9,7 +9,7 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
   readonly unusable?: string | undefined;
   /** Called when the disabled button is pressed; default: shows the reason as a toast. */
   readonly onUnusable?: ((reason: string) => void) | undefined;
-  /** Whether the action of the button is still running; clicks are ignored until it ends. */
+  /** Whether the button's action is still running. Clicks are ignored until the action ends. */
   readonly isBusy?: boolean;
   readonly ref?: Ref<HTMLButtonElement>;
 }

@@ -17,7 +17,7 @@ export function Checkbox({
   onChange: (isChecked: boolean) => void;
   hint?: ReactNode;
   isMixed?: boolean;
-  /** Reason why the checkbox is disabled. Like a button, it stays in the Tab order and shows the reason when it is pressed. */
+  /** Reason why the checkbox is disabled. Like a disabled button, it stays in the Tab order and shows the reason when it is pressed. */
   unusable?: string | undefined;
   isLabelUnseen?: boolean;
 }): ReactNode {

@@ -12,7 +12,7 @@ export interface ComboboxOption {
   readonly isForAll?: boolean;
 }
 
-/** Whether the option matches the typed text, as the server's search for names and ids does. */
+/** Returns whether the option matches the typed text, by the same rules as the server's search for names and ids. */
 export function isMatch({ label, note = "", isForAll = false }: ComboboxOption, typed: string): boolean {
   const text = typed.trim().toLowerCase();
   return text === "" || (!isForAll && [label, note].some((one) => one.toLowerCase().includes(text)));
@@ -20,7 +20,7 @@ export function isMatch({ label, note = "", isForAll = false }: ComboboxOption, 
 
 /**
  * Select field with search. Typing highlights the first match, which Enter and Tab choose. Enter never submits the form around the field.
- * With `onSearch`, the server also searches; until its matches arrive, the earlier `options` that match are offered.
+ * With `onSearch`, the server also searches. Until its matches arrive, the field offers the matches among the earlier `options`.
  */
 export function Combobox({
   label,
@@ -41,7 +41,7 @@ export function Combobox({
   value: string | null;
   onChange: (value: string | null) => void;
   onSearch?: (text: string) => void;
-  /** Why the server could not search, as a sentence. */
+  /** Sentence that says why the server could not search. */
   problem?: string | undefined;
   placeholder?: string;
   hint?: ReactNode;
@@ -68,11 +68,11 @@ export function Combobox({
         filter={isMatch}
         autoHighlight
         onItemHighlighted={(option, { reason }) => {
-          // Ignores the pointer, which may merely rest on the option.
+          // Ignores a highlight by the pointer, which may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
         onInputValueChange={(text, { reason }) => {
-          // The text also changes when a value is selected. Searching for that text would load other options and change the label
+          // The text also changes when a value is selected. Searching for the selected text would load other options and change the label
           // again, so only typed text starts a search.
           if (reason === "input-change" || reason === "input-clear") onSearch?.(text);
         }}
@@ -89,7 +89,7 @@ export function Combobox({
             if (event.key === "Escape" && event.currentTarget.ariaExpanded !== "true") event.preventBaseUIHandler();
             if (event.key === "Tab" && highlighted.current !== undefined) onChange(highlighted.current.value);
           }}
-          // An open list hides the rest of the page, and so the label element, from screen readers; this attribute still names the field.
+          // An open list hides the rest of the page from screen readers, including the label element. This attribute still names the field.
           aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />
@@ -109,7 +109,7 @@ export function Combobox({
   );
 }
 
-/** Popup with the options of a `Combobox` or `Picker`. `anchor` is the element that it opens at. Default: the input. */
+/** Popup with the options of a `Combobox` or `Picker`. It opens at the element `anchor`. Default: the input. */
 export function OptionList({ empty, anchor }: { empty: string; anchor?: RefObject<HTMLElement | null> }): ReactNode {
   return (
     <Base.Portal>

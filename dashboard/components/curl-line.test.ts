@@ -11,7 +11,7 @@ test.each(["plain", "with space", "it's", "$(reboot)", "`id`", 'say "no"', "line
   (argument) => expect(printed(argument)).toBe(argument),
 );
 
-test("shell quoting keeps any text as one argument", () => {
+test("shell quoting makes any text a single argument", () => {
   const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("\0"));
   fc.assert(
     fc.property(text, (argument) => printed(argument) === argument),

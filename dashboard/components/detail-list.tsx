@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./detail-list.css";
 
-/** List of names and values, the details of one object. */
+/** List of an object's details, as names and values. */
 export function DetailList({
   facts: details,
 }: {

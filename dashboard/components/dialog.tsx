@@ -42,15 +42,15 @@ export function Dialog({
   isOpen: boolean;
   onClose: () => void;
   children: ReactNode;
-  /** Buttons in the footer, the primary button last, in addition to the close button. */
+  /** Buttons in the footer besides the close button; the primary button is last. */
   actions?: ReactNode;
-  /** Shown above the footer, where it is always visible. */
+  /** Content above the footer, where it is always visible. */
   notice?: ReactNode;
   /** Label of the close button. */
   cancel?: string;
   isWide?: boolean;
   /**
-   * What would be lost. The dialog asks for confirmation before Escape, a click outside, a navigation or a reload discards it. With
+   * What the person would lose. The dialog asks for confirmation before Escape, a click outside, a navigation or a reload closes it. With
    * `secret`, Escape and clicks outside have no effect.
    */
   keeps?: keyof typeof QUESTIONS | undefined;
@@ -63,7 +63,7 @@ export function Dialog({
     disabled: !isGuarded,
     withResolver: true,
   });
-  // Drops an unanswered question once nothing can be lost, so that it does not appear again later.
+  // Once nothing can be lost, drops the question that the person has not answered, so that it does not appear again later.
   if (isAsked && !isGuarded) setAsked(false);
   useEffect(() => {
     if (!isGuarded) blocker.reset?.();

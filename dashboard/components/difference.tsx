@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./plain-table.css";
 
-/** A value of an item, before and after a change. */
+/** The value of an item before and after a change. */
 export interface Changed {
   readonly name: string;
   readonly before: ReactNode;

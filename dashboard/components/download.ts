@@ -9,13 +9,13 @@ export function downloadText({ name, text, type }: { name: string; text: string;
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Downloads the result of `csvOf`. The byte order mark tells spreadsheets that the file is UTF-8. */
+/** Downloads the result of `csvOf`. It begins with a byte order mark, from which spreadsheets recognize UTF-8. */
 export const downloadCsv = (name: string, csv: string): void =>
   downloadText({ name, text: `\uFEFF${csv}`, type: "text/csv;charset=utf-8" });
 
 /*
- * Writes result rows as CSV (RFC 4180), with CRLF and quoted texts. A spreadsheet runs a value that begins like a formula, which an
- * attacker may have written. Such a value gets a leading apostrophe, which makes spreadsheets treat it as text.
+ * Writes result rows as CSV (RFC 4180), with CRLF and quoted texts. A spreadsheet would run a value that begins like a formula, and an
+ * attacker may have written the value. So such a value gets a leading apostrophe, which makes spreadsheets treat it as text.
  */
 
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/u;

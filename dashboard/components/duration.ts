@@ -29,7 +29,7 @@ export function formatDuration(ms: number): string {
   return parts.length === 0 ? "0 s" : parts.join(" ");
 }
 
-/** Parses an integer, with optional spaces or commas between thousands; returns `undefined` for any other text. */
+/** Parses an integer, with optional spaces or commas as thousands separators; returns `undefined` for any other text. */
 export function parseCount(text: string): number | undefined {
   const digits = text.trim().replaceAll(/[\s,_]/g, "");
   const count = /^\d{1,16}$/.test(digits) ? Number(digits) : Number.NaN;

@@ -1,9 +1,7 @@
 import { Inbox } from "lucide-react";
 import type { ReactNode } from "react";
 
-/**
- * Placeholder for an empty list that says why the list is empty, with the action that fills it, or with what is missing for that action.
- */
+/** Placeholder for an empty list. It says why the list is empty, and shows the action that fills it or what is missing for that action. */
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }): ReactNode {
   return (
     <div className="empty">

@@ -17,7 +17,7 @@ export function ErrorNote({
   /** The failed action, such as "Reading the keys". */
   doing: string;
   again?: () => void;
-  /** Whether a field of a form already shows the problem with this member of the body. */
+  /** Returns whether a form field already shows the problem with this member of the request body. */
   isAtField?: (member: string) => boolean;
 }): ReactNode {
   const { happened, todo } = explainError(error, doing);

@@ -17,7 +17,7 @@ export function explainError(error: unknown, doing: string): Explained {
       todo: "This is an internal error of the dashboard: reload the page.",
     };
   }
-  // Omits the detail if fields have problems: these say more, and the detail only names the procedure.
+  // If fields have problems, omits the detail: the problems say more, and the detail only names the procedure.
   const detail = error.faults.length > 0 ? "" : ` ${error.detail}`;
   return { happened: `${doing} failed.${detail}`, todo: todoFor(error) };
 }

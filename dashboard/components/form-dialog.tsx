@@ -8,8 +8,8 @@ import "./form.css";
 
 /**
  * Dialog with a form; open while it is rendered. The submit button and Enter submit the form unless the input has a problem or a submission
- * is pending. Problems are shown at their fields, the first of which gets the focus; what concerns no field is shown above the buttons. An
- * error about a manifest-managed object shows the change to make in the manifest.
+ * is pending. Problems are shown at their fields, and the first such field gets the focus; other errors are shown above the buttons. If a
+ * manifest manages the object, an error shows the change to make in the manifest.
  */
 export function FormDialog({
   title,
@@ -46,9 +46,9 @@ export function FormDialog({
   /** Buttons between the close button and the submit button. */
   otherActions?: ReactNode;
   isWide?: boolean;
-  /** Whether to ask before input is discarded. */
+  /** Whether to ask for confirmation before input is discarded. */
   isGuarded?: boolean;
-  /** What submitting the form does, in sentences; shown above the buttons. */
+  /** Sentences that describe the effect of submitting the form; shown above the buttons. */
   outcome?: string | undefined;
   children: ReactNode;
 }): ReactNode {
@@ -58,7 +58,7 @@ export function FormDialog({
   const [isDirty, setDirty] = useState(false);
   /** Whether the person has tried to submit a form with a problem. */
   const [isTried, setTried] = useState(false);
-  /** Error of the last submission whose problems the fields show, and the fields that have changed since. */
+  /** The last submission's error, whose problems the fields show, and the fields that have changed since. */
   const [shown, setShown] = useState<{ error: unknown; changed: readonly string[] }>({ error, changed: [] });
   if (shown.error !== error) setShown({ error, changed: [] });
   const onChanged = useCallback((name: string | undefined) => {
@@ -102,7 +102,7 @@ export function FormDialog({
           </>
         )
       }
-      // Does not ask during a submission, because its success closes the dialog and may open another page.
+      // Does not ask for confirmation during a submission, because a successful one closes the dialog and may open another page.
       keeps={isGuarded && isDirty && !isBusy ? "input" : undefined}
       actions={
         <>
@@ -115,7 +115,7 @@ export function FormDialog({
             unusable={fault}
             onUnusable={() => {
               const field = focusProblem(form.current, null);
-              // A field that is marked as invalid already shows its problem.
+              // A field that is marked as invalid shows its problem itself.
               setTried(field?.ariaInvalid !== "true");
             }}
           >
@@ -140,7 +140,7 @@ export function FormDialog({
   );
 }
 
-/** Delay after the last change before the outcome changes, so that a screen reader does not read every keystroke. */
+/** Delay after the last change before the shown outcome changes, so that a screen reader does not read every keystroke. */
 const OUTCOME_MS = 300;
 
 function Outcome({ text }: { text: string }): ReactNode {
@@ -151,7 +151,7 @@ function Outcome({ text }: { text: string }): ReactNode {
   );
 }
 
-/** Focuses the first field with a problem, or else `otherwise`; unfolds the sections that hide it. Returns the focused element. */
+/** Focuses the first field with a problem, or else `otherwise`; unfolds the sections that hide the field. Returns the focused element. */
 function focusProblem(form: HTMLFormElement | null, otherwise: HTMLElement | null): HTMLElement | null {
   const field = form?.querySelector<HTMLElement>("[aria-invalid=true], :is(input, textarea, select):invalid");
   const target = field ?? otherwise;

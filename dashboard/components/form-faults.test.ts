@@ -17,7 +17,7 @@ test.each([
   expect([...fieldFaultsOf(error)]).toEqual([["a.b", text]]);
 });
 
-test("errors that name no field have no field problems", () => {
+test("errors without a field have no field problems", () => {
   expect(fieldFaultsOf(null).size).toBe(0);
   expect(fieldFaultsOf(new ApiError({ status: 0, kind: "unreachable", detail: "" })).size).toBe(0);
 });

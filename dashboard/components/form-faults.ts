@@ -1,7 +1,7 @@
 import { createContext, useContext } from "react";
 import { ApiError } from "../api/api-error.ts";
 
-/* Problems of a form's fields that the server found in the request. */
+/* Problems that the server found in a request, by form field. */
 
 export type FieldFaults = ReadonlyMap<string, string>;
 
@@ -14,8 +14,8 @@ interface FormState {
 export const FormContext = createContext<FormState>({ faults: new Map(), onChanged: () => undefined });
 
 /**
- * Returns the problem that the server found with the field of this name or with an item of its list; `undefined` if it found none, or if
- * the field has changed since.
+ * Returns the problem that the server found with the field of this name or, for a list, with one of its items; `undefined` if it found
+ * none, or if the field has changed since.
  */
 export function useFieldFault(name: string | undefined): string | undefined {
   const { faults } = useContext(FormContext);
@@ -23,13 +23,16 @@ export function useFieldFault(name: string | undefined): string | undefined {
   return faults.get(name) ?? [...faults].find(([member]) => listOf(member) === name)?.[1];
 }
 
-/** Returns a function for changes without an `input` event, such as a click on an option, so that the form asks before it discards them. */
+/**
+ * Returns a function that reports a change without an `input` event, such as a click on an option. The form then asks before it discards
+ * the change.
+ */
 export const useFormChanged = (): FormState["onChanged"] => useContext(FormContext).onChanged;
 
-/** Returns the list that the member is an item of: `roles` for `roles[2]`. */
+/** Returns the name of the list that contains the member: `roles` for `roles[2]`. */
 export const listOf = (member: string): string => member.replace(/\[\d+\]$/, "");
 
-/** Returns the problems by the member of the body that they concern, such as `credits.remaining`. */
+/** Returns the problems in an error by member of the request body, such as `credits.remaining`. */
 export const fieldFaultsOf = (error: unknown): FieldFaults =>
   new Map(
     error instanceof ApiError
@@ -37,13 +40,13 @@ export const fieldFaultsOf = (error: unknown): FieldFaults =>
       : [],
   );
 
-/** Returns the member of the body that a location names, such as `credits.remaining`. */
+/** Returns the member of the request body at a location: `credits.remaining` for `body.credits.remaining`. */
 export const memberOf = (location: string): string => location.replace(/^body\./, "");
 
 const CHARACTERS = /^expected text that matches \^\[([^\]]+)\]\S*\$$/;
 const RANGES: Readonly<Record<string, string>> = { "a-z": "lowercase letters", "A-Z": "capitals", "0-9": "digits" };
 
-/** Returns the text of a problem in plain words, because the server describes the allowed characters by a regular expression. */
+/** Returns the text of a problem in plain words. The server's text describes the allowed characters by a regular expression. */
 export function faultText(message: string): string {
   const [, characters] = CHARACTERS.exec(message) ?? [];
   if (characters === undefined) return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;

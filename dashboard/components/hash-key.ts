@@ -1,6 +1,6 @@
 /**
  * Returns the SHA-256 of a complete key in base64, as the database stores it (core/keys/key-string.ts cannot run in a browser). Returns
- * `undefined` if the browser has no WebCrypto, which is the case on a page that another machine served over plain HTTP.
+ * `undefined` if the browser has no WebCrypto, as on a page that another machine serves over plain HTTP.
  */
 export async function hashKey(secret: string): Promise<string | undefined> {
   if (globalThis.crypto?.subtle === undefined) return undefined;

@@ -50,7 +50,7 @@ export const RATES: readonly Preset<Rate>[] = [
 export const draftsOf = (limits: readonly Limit[]): readonly LimitDraft[] =>
   limits.map(({ name, limit, duration, autoApply }, row) => ({ row, name, limit, duration, autoApply }));
 
-/** Returns the limits and a new one, whose name is not in use. */
+/** Returns the limits and a new one with an unused name. */
 export function withNew(limits: readonly LimitDraft[], { limit, duration }: Rate): readonly LimitDraft[] {
   const names = new Set(limits.map(({ name }) => name.trim()));
   let name = "requests";
@@ -65,7 +65,7 @@ export interface LimitFaults {
   readonly duration?: string;
 }
 
-/** Returns the problems of one of the limits, by field. */
+/** Returns the problems with a limit, by field. */
 export function limitFaults({ row, name, limit, duration }: LimitDraft, all: readonly LimitDraft[]): LimitFaults {
   const isRepeated = all.some((other) => other.row !== row && other.name.trim() === name.trim());
   return {
@@ -77,7 +77,7 @@ export function limitFaults({ row, name, limit, duration }: LimitDraft, all: rea
   };
 }
 
-/** Returns the problem of the limits; `undefined` if they are complete. */
+/** Returns the problem with the limits; `undefined` if all are complete. */
 export function limitsProblem(limits: readonly LimitDraft[]): string | undefined {
   if (limits.length > LIMITS_MAX) return `At most ${LIMITS_MAX} limits.`;
   return limits.some((limit) => Object.keys(limitFaults(limit, limits)).length > 0)
@@ -85,6 +85,6 @@ export function limitsProblem(limits: readonly LimitDraft[]): string | undefined
     : undefined;
 }
 
-/** Returns the limits of a request body, for limits without a problem. */
+/** Returns the limits for a request body. The drafts must have no problems. */
 export const limitsOf = (limits: readonly LimitDraft[]) =>
   limits.map(({ name, limit = 0, duration = 0, autoApply }) => ({ name: name.trim(), limit, duration, autoApply }));

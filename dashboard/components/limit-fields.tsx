@@ -8,7 +8,7 @@ import { CountField, DurationField } from "./quantity-field.tsx";
 import { TextField } from "./text-field.tsx";
 import "./form.css";
 
-/** Fields for the limits of a key or an identity: one click adds a common limit, whose values can then be edited. */
+/** Fields for the limits of a key or an identity: one click adds a limit with common values, which can then be edited. */
 export function LimitFields({
   legend,
   limits,

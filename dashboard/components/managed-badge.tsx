@@ -91,7 +91,7 @@ export function ChangeFailed({
   );
 }
 
-/** Returns the manager that the server's error message names. */
+/** Returns the manager in the server's error message. */
 function managerIn(error: unknown): string | undefined {
   if (!(error instanceof ApiError) || error.kind !== "managed_by_manifest") return undefined;
   const [, manager = ""] = /is managed by (\S+)\. Edit/.exec(error.detail) ?? [];
@@ -110,7 +110,7 @@ function useSnippet(wanted: readonly RequestedChange[] | undefined): string | un
         const changes = JSON.parse(asked) as RequestedChange[];
         if (!isDeleted) setSnippet(changes.map(({ path, value }) => snippetOf(path, value)).join("---\n"));
       },
-      // If the YAML is not available, the dialog still shows the name of the manifest.
+      // If the YAML writer cannot be loaded, the dialog still shows the name of the manifest.
       () => undefined,
     );
     return () => {

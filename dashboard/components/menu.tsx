@@ -20,7 +20,7 @@ export function Menu({
 }: {
   label: ReactNode;
   items: readonly MenuItem[];
-  /** Header above the items, such as the signed-in person. */
+  /** Header above the items, such as the name of the signed-in person. */
   children?: ReactNode;
   title?: string;
 }): ReactNode {

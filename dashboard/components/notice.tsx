@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./notice.css";
 
-/** Notice to the person. Screen readers announce the kinds `bad` and `warn` immediately. */
+/** Notice for the person. Screen readers announce the kinds `bad` and `warn` immediately. */
 export function Notice({
   kind = "info",
   actions,

@@ -14,7 +14,7 @@ export interface OptionSource {
   readonly find: (api: Api, text: string, signal: AbortSignal) => Promise<readonly ComboboxOption[]>;
 }
 
-/** Objects that a form names by text, such as roles by name. */
+/** Objects that a form refers to by name, such as roles. */
 export interface PickerSource extends OptionSource {
   /** Noun of one object, such as "role". */
   readonly one: string;
@@ -29,7 +29,7 @@ export interface PickerSource extends OptionSource {
   readonly has: (api: Api, name: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
 
-/** Maximum number of options; a longer search text finds the others. */
+/** Maximum number of options; a longer search text finds others. */
 export const OFFERED_MAX = 50;
 /** Maximum length of a search text that the server accepts. */
 const SEARCH_LENGTH_MAX = 256;
@@ -70,7 +70,7 @@ export const ROLES: PickerSource = {
     label: name,
     note: `${permissionCount.toLocaleString("en")} ${permissionCount === 1 ? "permission" : "permissions"}`,
   })),
-  // The list is sorted by name, and the cursor of a page is the name of its first row.
+  // The list is sorted by name. The cursor of a page is the name of its first row, so a page at `name` shows whether the role exists.
   has: async (api, name, signal) => {
     const { data } = await api.call("admin.listRoles", { cursor: name, limit: 1 }, { signal });
     return isSame(data[0]?.name, name);

@@ -8,13 +8,15 @@ import { useOptions } from "./use-options.ts";
 import "./field.css";
 import "./picker.css";
 
-/** Maximum number of values that one paste adds: more than any form accepts, so that the form itself reports a list that is too long. */
+/**
+ * Maximum number of values that one paste adds. It is more than any form accepts, so the form itself can report a list that is too long.
+ */
 const PASTED_MAX = 1001;
 
 /**
- * Field for names of objects, each shown as a chip. Typing searches the server. Enter, Tab and leaving the field add the typed name, except
- * that Enter and Tab choose the highlighted match where only existing objects are possible. A pasted list, separated by commas or lines,
- * adds all of its names. Backspace and the left arrow key lead to the chips.
+ * Field for names of objects, each shown as a chip. Typing searches the server. Enter, Tab and leaving the field add the typed name. If
+ * only existing objects are possible, Enter and Tab choose the highlighted match instead. A pasted list, separated by commas or lines, adds
+ * all of its names. Backspace and the left arrow key lead to the chips.
  */
 export function Picker({
   label,
@@ -88,11 +90,11 @@ export function Picker({
     if (event.key === "Enter") {
       event.preventDefault();
       if (isHighlighted) return;
-      // The library would choose the option under the resting pointer, even if nothing is typed.
+      // Without this, the library would choose the option under the resting pointer, even if nothing is typed.
       if (text.trim() === "" || !isOpen) event.preventBaseUIHandler();
       if (!isOpen) addTyped();
     } else if (event.key === "Escape" && !isOpen) {
-      // Otherwise, the library would remove all values.
+      // Without this, the library would remove all values.
       event.preventBaseUIHandler();
     } else if (event.key === "," && source.hasNoCommas) {
       event.preventDefault();
@@ -122,7 +124,7 @@ export function Picker({
         isItemEqualToValue={(one, other) => one.value === other.value}
         inputValue={text}
         onInputValueChange={(typed, { reason }) => {
-          // Ignores that the library clears the text when the list closes: only the person may discard what they have typed.
+          // The library clears the text when the list closes. This is ignored, because only the person may discard what they have typed.
           if (reason === "input-change") setText(typed);
         }}
         open={isOpen}
@@ -133,7 +135,7 @@ export function Picker({
         autoHighlight
         disabled={isDisabled}
         onItemHighlighted={(option, { reason }) => {
-          // Ignores the pointer, which may merely rest on the option.
+          // Ignores a highlight by the pointer, which may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
       >
@@ -202,7 +204,7 @@ const partsOf = (text: string): string[] =>
     .filter((part) => part !== "")
     .slice(0, PASTED_MAX);
 
-/** Returns the text by which the server compares names. */
+/** Returns the text of a name to compare, in lower case if the server ignores case. */
 const keyOf = ({ isCaseSensitive }: PickerSource, value: string): string =>
   isCaseSensitive ? value : value.toLowerCase();
 
@@ -216,8 +218,8 @@ function withoutRepeats(values: readonly string[], source: PickerSource): readon
 }
 
 /**
- * Returns the options for the typed text. Where the form creates missing objects, the typed name is the first option, so that Enter adds
- * what was typed, regardless of what the server finds meanwhile.
+ * Returns the options for the typed text. If the form creates missing objects, the typed name is the first option. So Enter adds the typed
+ * name, regardless of what the server finds meanwhile.
  */
 function offered(
   source: PickerSource,

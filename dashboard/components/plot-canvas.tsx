@@ -5,8 +5,8 @@ import { isWhole, WHOLE_STEPS } from "../usage/series.ts";
 import { drawPattern, type PlotSeries } from "./plot-marks.ts";
 
 /*
- * Canvas of a plot, drawn with uPlot, which is loaded when the first plot is shown. The canvas holds only the drawing; plot.tsx puts all
- * values into the document as well.
+ * Canvas of a plot, drawn with uPlot, which is loaded when the first plot is shown. The canvas has only the drawing; plot.tsx also puts all
+ * values into the document.
  */
 
 export interface CanvasProps {
@@ -17,7 +17,7 @@ export interface CanvasProps {
   /** End of the last step; set if each value covers a step. */
   readonly endX: number | undefined;
   readonly series: readonly PlotSeries[];
-  /** Drawn heights of each series: its own values, or its upper edge in a stack. */
+  /** Heights to draw for each series: its values or, in a stack, its upper edge. */
   readonly drawn: readonly (readonly (number | null)[])[];
   readonly isStacked: boolean;
   readonly heightPx: number;
@@ -39,7 +39,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
   const latest = useRef(props);
   latest.current = props;
 
-  // Creates a new plot after each change of the content. This takes about a millisecond, and the new plot has no state of the old one.
+  // Creates a new plot after each change of the content. This takes about a millisecond, and the new plot keeps no state of the old one.
   useEffect(() => {
     const element = host.current;
     if (element === null) return;
@@ -84,7 +84,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
     } else if (wasChosen.current) {
       current.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
     }
-    // Records the selection, so that this effect does not clear a selection that the pointer is dragging.
+    // Records the selection, so that this effect does not clear it while the pointer is dragging.
     wasChosen.current = chosen !== undefined;
   }, [keyed, chosen, xs, endX]);
 
@@ -95,8 +95,8 @@ const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
   end === undefined ? [...values] : [...values, end];
 
 /**
- * Time formats by the distance between two ticks. Each format has a label for every tick, and a second line for the first tick and for
- * ticks at which a year or a day begins.
+ * Time formats by the distance between two ticks. Each format has a label for every tick. It has a second line for the first tick, and for
+ * ticks at which a new year or day begins.
  */
 const TIMES: uPlot.Axis.Values = [
   [86_400_000, "{MMM} {D}", "\n{YYYY}", null, null, null, null, null, 1],

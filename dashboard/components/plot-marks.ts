@@ -59,7 +59,7 @@ const OUTCOME_COLORS: Readonly<Record<Code, number>> = {
 const OUTCOME_NAMES = Object.keys(OUTCOMES);
 
 /**
- * Returns the style of an outcome, which is the same in every chart and badge. An outcome that this release does not know has the last
+ * Returns the style of an outcome, which is the same in every chart and badge. An outcome that is unknown to this release has the last
  * style.
  */
 export function outcomeMark(outcome: string): Mark {
@@ -67,7 +67,7 @@ export function outcomeMark(outcome: string): Mark {
   return markOf(OUTCOME_COLORS[known], OUTCOME_NAMES.indexOf(known));
 }
 
-/** Styles of requests that were within a rate limit, and over it. */
+/** Styles for requests within a rate limit and for requests over it. */
 export const LIMIT_MARKS = { within: markOf(4, 0), over: markOf(2, 1) } as const;
 
 /** Returns the style of the series at an index; styles repeat after the last one. */

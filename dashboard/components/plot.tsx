@@ -29,7 +29,7 @@ export interface PlotProps {
   readonly label: string;
   readonly xs: readonly number[];
   /**
-   * What `xs` are: times, which are shown in the time zone of the browser; starts of UTC days, which are counted in UTC and so shown as such;
+   * Kind of the values `xs`: times, shown in the browser's time zone; starts of UTC days, shown in UTC because the counts are per UTC day;
    * or numbers.
    */
   readonly over?: "time" | "utcDays" | "numbers";
@@ -43,7 +43,7 @@ export interface PlotProps {
   /** Formats a value as text, such as "3.5 ms". */
   readonly inWords?: (value: number) => string;
   readonly onZoom?: (fromX: number, toX: number) => void;
-  /** Content next to the hints below the chart. */
+  /** Content beside the hints below the chart. */
   readonly foot?: ReactNode;
 }
 
@@ -200,7 +200,7 @@ export function Plot(props: PlotProps): ReactNode {
 export const bucketProps = (what: string, bucket: Bucket): Pick<PlotProps, "over" | "unit"> =>
   bucket === "day" ? { over: "utcDays", unit: `${what} per UTC day` } : { over: "time", unit: `${what} per ${bucket}` };
 
-/** Texts that name the time zone once per chart. */
+/** Text in a chart's footer that names the time zone. */
 const ABOUT = {
   time: () => `times are in ${zoneName()}`,
   utcDays: () => "days are UTC days",
@@ -208,7 +208,7 @@ const ABOUT = {
 } as const;
 const HEADS = { time: () => `From (${zoneName()})`, utcDays: () => "UTC day", numbers: () => "At" } as const;
 
-/** Returns what the legend shows while no step is selected, and the time zone. */
+/** Returns a text that says what the legend shows while no step is selected, and names the time zone. */
 function aboutText(over: NonNullable<PlotProps["over"]>, series: readonly PlotSeries[]): string {
   const parts = [series.some(({ total }) => total !== undefined) ? "totals" : "", ABOUT[over]()];
   const text = parts.filter((part) => part !== "").join("; ");

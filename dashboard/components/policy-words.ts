@@ -55,13 +55,13 @@ const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} p
 /** Formats the delay of a pod. A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
-/** Returns the words for a rule in a count of rejections: "rule 2 (refund)". */
+/** Returns the name of a rule for a count of rejections: "rule 2 (refund)". */
 export function ruleText(rule: number, name: string | undefined): string {
   if (rule < 0) return rule === -2 ? "rejected path" : "no rule matches";
   return name === undefined ? `rule ${rule + 1}` : `rule ${rule + 1} (${name})`;
 }
 
-/** The members that the page reads from a rule; a policy of a later release may have more. */
+/** The members of a rule that the page reads. A rule from a later release may have more. */
 interface ReadRule {
   readonly name?: unknown;
   readonly methods?: unknown;
@@ -74,7 +74,9 @@ interface ReadRule {
   readonly ratelimits?: unknown;
 }
 
-/** Reads the rules of a stored policy tolerantly, so that a policy of another release does not break the page. */
+/**
+ * Reads the rules of a stored policy. Tolerates unknown and missing members, so that a policy of another release does not break the page.
+ */
 export function rulesOf(policy: unknown): readonly ReadRule[] {
   const { rules } = (policy ?? {}) as { rules?: unknown };
   return listOf(rules).map((rule) => (rule ?? {}) as ReadRule);
@@ -158,7 +160,7 @@ export function clientFacts(policy: unknown): readonly (readonly [string, string
   ];
 }
 
-/** Returns the ids of the namespaces that the limits of a policy share, without duplicates. */
+/** Returns the distinct ids of the namespaces in a policy's limits. */
 export function namespaceIdsOf(policy: unknown): readonly string[] {
   const ids = rulesOf(policy).flatMap(({ ratelimits }) =>
     Array.isArray(ratelimits)

@@ -22,7 +22,7 @@ export function Presets<Value>({
   /** Name of the field. */
   name?: string;
   presets: readonly Preset<Value>[];
-  /** Whether the field has the value; omitted for buttons that add something. */
+  /** Whether the field has the value; omitted for buttons that add a value. */
   isChosen?: (value: Value) => boolean;
   onChoose: (value: Value) => void;
 }): ReactNode {

@@ -4,7 +4,7 @@ import { TextField } from "./text-field.tsx";
 
 /*
  * Field for a count or a duration, typed as text. The value is `undefined` while the text is empty or invalid, so that the form can detect
- * incomplete input; the field shows an error for an invalid text.
+ * incomplete input. For an invalid text, the field shows an error.
  */
 
 interface QuantityProps {
@@ -14,7 +14,7 @@ interface QuantityProps {
   readonly value: number | undefined;
   readonly onChange: (value: number | undefined) => void;
   readonly hint?: ReactNode;
-  /** Problem of the value, shown while the text is a valid count or duration. */
+  /** Problem with the value, shown only if the text is a valid count or duration. */
   readonly fault?: string | undefined;
   readonly isRequired?: boolean;
 }

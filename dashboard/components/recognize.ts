@@ -1,6 +1,6 @@
 /*
- * Classifies the input of the search field so that a secret is never searched for as text. A doubtful input counts as a key and is hashed
- * in the browser; a person who meant a name selects "Name".
+ * Classifies the input of the search field so that a secret is never searched for as text. An input that could be either counts as a key
+ * and is hashed in the browser; a person who meant a name can select "Name".
  */
 
 export type Recognized =
@@ -12,8 +12,8 @@ export type Recognized =
 /** Format of key ids, as core/ids.ts generates them. */
 const KEY_ID = /^key_[A-Za-z0-9]{16}$/;
 /**
- * Minimum length of the last part of text that counts as a key. Text with spaces never counts as a key, and people choose no names this
- * long.
+ * Minimum length that the last part of a text must have to count as a key. Text with spaces never counts as a key, and people choose no
+ * names this long.
  */
 const SECRET_PART_LENGTH_MIN = 18;
 

@@ -4,7 +4,7 @@ import "./field.css";
 /** Delay after the last keystroke before the request is sent. */
 const SETTLED_MS = 250;
 
-/** Search field for a filter that the server applies. The URL holds the value, so that browser history and shared links work. */
+/** Search field for a filter that the server applies. The value is stored in the URL, so that browser history and shared links work. */
 export function SearchField({
   label,
   value,

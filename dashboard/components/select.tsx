@@ -17,7 +17,7 @@ export function Select<Value extends string>({
   isDisabled = false,
 }: {
   label: string;
-  /** Whether the label is visible only to screen readers, because the selected option explains the field. */
+  /** Whether only screen readers show the label. Set this if the selected option explains the field. */
   isLabelUnseen?: boolean;
   value: Value;
   options: readonly Option<Value>[];

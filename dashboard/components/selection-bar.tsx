@@ -6,8 +6,8 @@ import { countText } from "./uses.ts";
 import "./selection-bar.css";
 
 /**
- * Bar over the header of a `Table` with the number of selected rows and the actions for them (`children`); on a phone at the lower edge of
- * the window. It takes no space of its own, so that no row moves under the pointer when it appears.
+ * Bar over the header of a `Table` with the number of selected rows and the actions for them (`children`); on a phone, the bar is at the
+ * lower edge of the window. It takes up no space in the layout, so that no row moves under the pointer when it appears.
  */
 export function SelectionBar<T>({
   selection,
@@ -17,10 +17,10 @@ export function SelectionBar<T>({
   children,
 }: {
   selection: Selection<T>;
-  /** Noun for one row, and its plural if it is not the noun plus "s". */
+  /** Noun for one row, and its plural if that is not the noun plus "s". */
   one: string;
   many?: string;
-  /** Maximum number of rows that an action takes. */
+  /** Maximum number of rows for one action. */
   max: number;
   children: ReactNode;
 }): ReactNode {

@@ -1,7 +1,9 @@
 import type { ReactNode } from "react";
 import "./skeleton.css";
 
-/** Gray area in place of content that is being loaded, as high as the content will be, so that nothing jumps when it arrives. */
+/**
+ * Gray area in place of content that is being loaded. It is as high as the content will be, so that nothing jumps when the content arrives.
+ */
 export function Skeleton({
   heightPx,
   label = "Loading …",

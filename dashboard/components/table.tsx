@@ -41,9 +41,9 @@ const CARDS_BELOW_PX = 600;
 /** Estimated height of a card, until it is measured: padding and title, and a line per further column. */
 const cardPx = (columns: number): number => 46 + 22 * columns;
 const OVERSCAN = 12;
-/** Smaller than for rows, because a card is several times as high. */
+/** Fewer than for rows, because a card is several times as high. */
 const OVERSCAN_CARDS = 4;
-/** Number of rows before the end of the loaded rows at which the next page is requested. */
+/** The next page is requested this many rows before the end of the loaded rows. */
 const AHEAD = 30;
 
 export function Table<T>({
@@ -64,7 +64,7 @@ export function Table<T>({
   label: string;
   /** Noun for one row, such as "key". */
   one: string;
-  /** Plural of the noun, if it is not the noun plus "s". */
+  /** Plural of the noun, if that is not the noun plus "s". */
   many?: string;
   columns: readonly Column<T>[];
   pages: Pages<T>;
@@ -96,7 +96,7 @@ export function Table<T>({
   const tabStop = Math.min(active, Math.max(0, rows.length - 1));
   const virtualizer = useVirtualizer({
     count: rows.length,
-    // Keeps the row that Tab leads to in the document when it is scrolled out of view.
+    // Keeps the row of the Tab stop in the document, even when it is scrolled out of view.
     rangeExtractor: (range) => {
       const seen = defaultRangeExtractor(range);
       return seen.includes(tabStop) || rows.length === 0 ? seen : [...seen, tabStop].sort((a, b) => a - b);
@@ -147,7 +147,7 @@ export function Table<T>({
     event.preventDefault();
   };
 
-  // Tab reaches the links and buttons of one row only. The columns render them without knowing which row that is.
+  // Tab must reach the links and buttons of only one row. The columns render them without knowing this row, so their Tab index is set here.
   useLayoutEffect(() => {
     for (const row of scroller.current?.querySelectorAll<HTMLElement>("[data-index]") ?? [])
       for (const control of row.querySelectorAll<HTMLElement>(CONTROLS)) control.tabIndex = row.tabIndex;
@@ -156,7 +156,7 @@ export function Table<T>({
   const selectedCount = selection?.rows.length ?? 0;
   const selectedBefore = useRef(0);
   useEffect(() => {
-    // The bar and its focused button disappear with the selection, so the row of the Tab stop gets the focus.
+    // When the selection becomes empty, the bar disappears, and its focused button with it. So the row of the Tab stop gets the focus.
     if (selectedCount === 0 && selectedBefore.current > 0 && document.activeElement === document.body) {
       scroller.current?.querySelector<HTMLElement>("[role=row][tabindex='0']")?.focus();
     }
@@ -194,7 +194,7 @@ export function Table<T>({
             onFocus={({ target }) => setActive(rowIndexOf(target) ?? active)}
             onKeyDown={onKeyDown}
             onMouseDown={(event) => {
-              // A click with Shift would also select the text between the rows.
+              // Without this, a click with Shift would also select the text between the rows.
               if (selection !== undefined && event.shiftKey) event.preventDefault();
             }}
             onClick={({ target, shiftKey }) => {
@@ -254,7 +254,7 @@ interface TableRowProps<T> {
   readonly isSelected: boolean;
 }
 
-/** Row of the table. `memo` limits rendering during scrolling to rows that come into view. */
+/** Row of the table. With `memo`, scrolling renders only the rows that come into view. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>(props: TableRowProps<T>): ReactNode {
@@ -278,7 +278,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
             type="checkbox"
             aria-label={checkLabel}
             checked={isSelected}
-            // The click, which Space also causes, is handled for the whole cell.
+            // The whole cell handles clicks, including the click that Space causes.
             onChange={ignore}
           />
         </div>
@@ -299,7 +299,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
   );
 }
 
-/** Returns all columns, one of which is the title. */
+/** Returns all columns, with one of them as the title. */
 function inCards<T>(columns: readonly Column<T>[]): readonly Column<T>[] {
   if (columns.some(({ inCard }) => inCard === "title")) return columns;
   const first = columns.findIndex(({ inCard }) => inCard === undefined);

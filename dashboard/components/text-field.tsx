@@ -25,7 +25,7 @@ export function TextField({
   value: string;
   onChange: (value: string) => void;
   hint?: ReactNode;
-  /** Problem of the value; `undefined` if the value has no known problem. */
+  /** Problem with the value; `undefined` if none is known. */
   fault?: string | undefined;
   placeholder?: string | undefined;
   type?: HTMLInputTypeAttribute;

@@ -42,7 +42,7 @@ export function agoLastsMs(atMs: number, nowMs: number): number {
   return atMs > nowMs ? passed + 1 : unit - passed;
 }
 
-/** Returns the end of a period of days, Unix ms, to the minute, so that pages that read the same period share a response. */
+/** Returns the end of a period of days, Unix ms. It is rounded to a minute, so that pages that read the same period share a response. */
 export const endOfDays = (days: number, nowMs: number): number => nowMs - (nowMs % 60_000) + days * DAY_MS;
 
 /** Formats a time as `2026-03-01 14:05:09 UTC`, which is the same for every reader and sorts as text. */
@@ -52,9 +52,7 @@ export const exactText = (atMs: number): string => `${new Date(atMs).toISOString
 export const preciseText = (atMs: number): string =>
   new Date(atMs).toISOString().replace("T", " ").replace("Z", " UTC");
 
-/*
- * Local times. `zone` is the name of a time zone, and the zone of the browser if omitted.
- */
+/* Local times. `zone` is the name of a time zone. Default: the browser's time zone. */
 
 const CLOCK = { hourCycle: "h23", hour: "2-digit", minute: "2-digit" } as const;
 const SECONDS = { ...CLOCK, second: "2-digit" } as const;
@@ -74,7 +72,7 @@ const FORMS = {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns a cached format, because creating one takes longer than formatting a hundred times. */
+/** Returns a cached formatter, because creating one takes longer than formatting a hundred times. */
 function formatOf(form: keyof typeof FORMS, zone: string | undefined): Intl.DateTimeFormat {
   const name = `${form} ${zone}`;
   const known = formats.get(name);
@@ -96,8 +94,8 @@ export const fullText = (atMs: number, zone?: string): string => inForm("full", 
 export const unzonedText = (atMs: number, zone?: string): string => inForm("yearSeconds", atMs, zone);
 
 /**
- * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". Usage is counted per
- * UTC day, so a period of days has UTC days: "2026-11-01 to 2026-11-28, by the UTC day".
+ * Formats the period of a report: "Nov 27, 2026, 14:00 to Nov 28, 2026, 14:00 (Asia/Kathmandu), by the hour". A period of days is in UTC,
+ * because usage is counted per UTC day: "2026-11-01 to 2026-11-28, by the UTC day".
  */
 export function windowText({ fromMs, toMs, bucket }: TimeWindow, zone = zoneName()): string {
   return bucket === "day"
@@ -119,7 +117,7 @@ export function shortText(atMs: number, nowMs: number, zone?: string): string {
 export const logText = (atMs: number, nowMs: number, zone?: string): string =>
   inForm(inForm("date", atMs, zone) === inForm("date", nowMs, zone) ? "precise" : "daySeconds", atMs, zone);
 
-/** Returns the local date and clock as if they were UTC, Unix ms without its milliseconds. */
+/** Returns the local date and clock time as if they were UTC: Unix ms, in whole seconds. */
 function wallMs(atMs: number, zone?: string): number {
   const parts = new Map(
     formatOf("parts", zone)
@@ -137,8 +135,8 @@ export const localInput = (atMs: number, zone?: string): string =>
   new Date(wallMs(atMs, zone)).toISOString().slice(0, 16);
 
 /**
- * Reads the text of `<input type="datetime-local">`. The clock skips a time when summer time begins ("skipped"), and shows it twice when
- * summer time ends: in that case, the first of the two is returned.
+ * Reads the text of `<input type="datetime-local">`. Returns "skipped" for a time that the clock skips when summer time begins. Of a time
+ * that occurs twice when summer time ends, returns the first.
  */
 export function readLocalInput(text: string, zone?: string): number | "skipped" | undefined {
   const wall = Date.parse(`${text}Z`);

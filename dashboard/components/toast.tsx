@@ -5,8 +5,8 @@ import "./toast.css";
 const SHOWN_MS = 6000;
 
 /**
- * Returns a function that shows a message for a few seconds: a success such as "The key is disabled.", or why a button is disabled. Errors are
- * shown where the action was started instead, and stay visible.
+ * Returns a function that shows a message for a few seconds: a success such as "The key is disabled.", or the reason why a button is
+ * disabled. Errors are shown where the action was started instead, and stay visible.
  */
 export function useToast(): (text: string) => void {
   const { add } = Base.useToastManager();
@@ -38,7 +38,7 @@ export function Toasts({ children }: { children: ReactNode }): ReactNode {
 function ToastList(): ReactNode {
   const { toasts } = Base.useToastManager();
   return toasts.map((toast) => (
-    // Replaces the default role `dialog`, because a toast has no controls.
+    // Replaces the library's default role `dialog`, because a toast has no controls.
     <Base.Root key={toast.id} toast={toast} className="toast" role="group">
       <Base.Description />
     </Base.Root>

@@ -23,7 +23,7 @@ export function Panel<T>({
   title: string;
   about?: ReactNode;
   isWide?: boolean;
-  /** Height that is reserved while the content is loaded. */
+  /** Height to reserve while the content is being loaded. */
   spacePx?: number;
   response: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
   /** SQL text of the query. */

@@ -6,14 +6,14 @@ import type { FilterChip } from "./filter-menu.tsx";
 import { Select } from "./select.tsx";
 import "./usage-panel.css";
 
-/* Filters that pages about usage share. The value comes from a URL parameter, so the list may not contain it. */
+/* Filters that pages about usage share. The value comes from a URL parameter, so it can be one that is not in the list. */
 
 const LISTED_MAX = 100;
 const ANY = "";
 
 interface FilterProps {
   readonly value: string | undefined;
-  /** Called with an empty text to select all. */
+  /** Receives an empty text to select all. */
   readonly onChange: (value: string) => void;
 }
 
@@ -101,6 +101,6 @@ export function RangeButtons<Name extends string>({
   );
 }
 
-/** Returns the chip of a filter that is set; none if the value is empty. */
+/** Returns the chip of a filter; an empty list if the value is empty. */
 export const chipOf = (name: string, value: string | undefined, onRemove: () => void): readonly FilterChip[] =>
   value === undefined || value === "" ? [] : [{ label: `${name}: ${value}`, onRemove }];

@@ -2,8 +2,8 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 
 /**
- * Opens the dialog that the search parameter `create` names, for links such as `/apis?create=api`. The parameter is then removed from the
- * URL, so that neither a reload nor the Back button opens the dialog again.
+ * Opens the dialog given by the URL's search parameter `create`, for links such as `/apis?create=api`. The parameter is then removed from
+ * the URL, so that neither a reload nor the Back button opens the dialog again.
  */
 export function useCreate<What extends string>(what: What | undefined, open: (what: What) => unknown): void {
   const navigate = useNavigate();

@@ -1,8 +1,8 @@
 import { useMay } from "../api/session.ts";
 
 /**
- * Returns a function for the `unusable` property of a button: the reason why the person may not perform an action that requires all given
- * tuples; `undefined` if the person may.
+ * Returns a function that computes the `unusable` property of a button: the reason why the person must not perform an action that requires
+ * all given tuples; `undefined` if the person has all of them.
  */
 export function useRequired(): (...tuples: readonly string[]) => string | undefined {
   const may = useMay();

@@ -8,7 +8,7 @@ import { useDelayed } from "./use-delayed.ts";
 
 /** Delay after the last keystroke before the request is sent. */
 const SETTLED_MS = 200;
-/** Time after which a search fails, so that the field says so. */
+/** Timeout of a search. When it expires, the field says that the search failed. */
 const DEADLINE_MS = 10_000;
 /** Maximum number of values whose existence is checked. */
 const CHECKED_MAX = 50;
@@ -17,7 +17,7 @@ export interface Options {
   readonly options: readonly ComboboxOption[];
   /** Whether the options match the current text. */
   readonly isCurrent: boolean;
-  /** Why the server could not search, as a sentence. */
+  /** Sentence that says why the server could not search. */
   readonly problem: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export function useOptions(source: OptionSource, typed: string, { enabled = true
 const problemOf = (error: unknown): string =>
   error instanceof ApiError ? error.detail : `The server did not respond within ${DEADLINE_MS / 1000} seconds.`;
 
-/** Returns the values that are known not to be the name of any object of the source. */
+/** Returns the values for which the source is known to have no object of this name. */
 export function useMissing(source: PickerSource, values: readonly string[]): readonly string[] {
   const api = useApi();
   return useQueries({
@@ -57,7 +57,7 @@ export function useMissing(source: PickerSource, values: readonly string[]): rea
       queryKey: [api.workspace, "options", source.id, "has", value],
       queryFn: async ({ signal }: { signal: AbortSignal }) => (await source.has(api, value, within(signal))) ?? null,
       retry: false,
-      // Submitting the form may create the object.
+      // Not cached, because submitting the form may create the object.
       gcTime: 0,
       refetchOnWindowFocus: false,
     })),
@@ -67,7 +67,7 @@ export function useMissing(source: PickerSource, values: readonly string[]): rea
 
 /** Properties of a `Combobox` that selects one existing object. */
 interface Choices {
-  /** The objects that the server finds for the typed text, and always the chosen one. */
+  /** The objects that the server finds for the typed text, plus the chosen object. */
   readonly options: readonly ComboboxOption[];
   readonly onSearch: (text: string) => void;
   readonly problem: string | undefined;

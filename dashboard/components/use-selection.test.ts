@@ -17,7 +17,7 @@ test("toggling with Shift changes all rows from the last changed one, in both di
   expect(idsOf(toggle(toggle(one, 3), 0))).toBe("a");
 });
 
-test("Shift with arrow keys extends and shrinks the range, and keeps other rows", () => {
+test("Shift with arrow keys extends and shrinks the selected range, and keeps other rows selected", () => {
   let state = toggle(toggle(START, 0), 2);
   for (const [from, to] of [
     [2, 3],
@@ -32,7 +32,7 @@ test("Shift with arrow keys extends and shrinks the range, and keeps other rows"
   expect(idsOf(extend(toggle(START, 0), 3, 4))).toBe("ade");
 });
 
-test("a row that has left the list neither starts a range nor changes one", () => {
+test("a row that has left the list neither starts nor changes a selected range", () => {
   const gone: SelectionState = { ids: new Set(["z"]), anchor: "z", end: "z" };
   expect(idsOf(toggle(gone, 2, true))).toBe("c");
   expect(idsOf(extend(gone, 1, 2))).toBe("bc");

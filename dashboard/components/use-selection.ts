@@ -1,8 +1,8 @@
 import { useMemo, useState } from "react";
 
 /*
- * Selection of rows in a `Table`. Only loaded rows can be selected, so a row that leaves the list also leaves the selection. Ids are stored, and
- * the rows are looked up in the list, so that actions see the rows as they were read last.
+ * Selection of rows in a `Table`. Only loaded rows can be selected, so a row that leaves the list also leaves the selection. Ids are
+ * stored, and the rows are looked up in the list, so that actions see the most recently read state of the rows.
  */
 
 export interface Selection<T> {
@@ -11,20 +11,20 @@ export interface Selection<T> {
   /** Returns the name of a row's checkbox, such as "Select Billing". */
   readonly labelOf: (row: T) => string;
   readonly has: (id: string) => boolean;
-  /** Selects or deselects the row; with `isRange`, all rows from the row that was changed last. */
+  /** Selects or deselects the row; with `isRange`, all rows from the previously changed row to this one. */
   readonly toggle: (index: number, isRange: boolean) => void;
   /** Moves the end of the selected range from one row to another, as Shift with an arrow key does. */
   readonly extend: (from: number, to: number) => void;
   /** Selects all loaded rows. */
   readonly selectAll: () => void;
-  /** Keeps the first selected rows and removes the others. */
+  /** Keeps the first selected rows and deselects the others. */
   readonly keepFirst: (count: number) => void;
   readonly clear: () => void;
 }
 
 export interface SelectionState {
   readonly ids: ReadonlySet<string>;
-  /** Row at which the range that Shift changes starts, and the row at which it ends. */
+  /** Rows at which the range that Shift changes starts (`anchor`) and ends (`end`). */
   readonly anchor?: string | undefined;
   readonly end?: string | undefined;
 }
@@ -58,7 +58,7 @@ export function useSelection<T>(
   };
 }
 
-/** Ids from one index to another, both included, in either direction. */
+/** Returns the ids between two indexes, both included, in either direction. */
 const between = (order: readonly string[], one: number, other: number): readonly string[] =>
   order.slice(Math.min(one, other), Math.max(one, other) + 1);
 
@@ -83,7 +83,7 @@ export function extended(
   order: readonly string[],
   { from, to }: { readonly from: number; readonly to: number },
 ): SelectionState {
-  // A range that ended elsewhere is finished: a new one starts at this row.
+  // If the previous range ended at another row, it is complete, and a new one starts at this row.
   const anchorAt = anchor !== undefined && end === order[from] ? order.indexOf(anchor) : -1;
   const start = anchorAt === -1 ? from : anchorAt;
   const rest = new Set(ids);

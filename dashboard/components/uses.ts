@@ -1,7 +1,7 @@
 /** Highest number up to which the server counts the uses of an object. */
 const COUNTED_MAX = 1000;
 
-/** Formats a bounded count: "no key", "1 key", "12 keys", "more than 1,000 keys". */
+/** Formats a count that stops at this number: "no key", "1 key", "12 keys", "more than 1,000 keys". */
 export function usesText(count: number, one: string, many = `${one}s`): string {
   if (count > COUNTED_MAX) return `more than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
   return count === 0 ? `no ${one}` : countText(count, one, many);
@@ -11,7 +11,7 @@ export function usesText(count: number, one: string, many = `${one}s`): string {
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-/** Formats a bounded count as a number for a table column. */
+/** Formats such a count as a number for a table column. */
 export const usesNumber = (count: number): string =>
   count > COUNTED_MAX ? `${COUNTED_MAX.toLocaleString("en")}+` : count.toLocaleString("en");
 
@@ -19,10 +19,10 @@ export const usesNumber = (count: number): string =>
 export const andText = (phrases: readonly string[]): string =>
   phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
 
-/** Maximum number of names in a sentence; beyond it, they are counted. */
+/** Maximum number of names in a sentence, which otherwise has only their count. */
 const NAMED_MAX = 3;
 
-/** Names a few objects, or counts them: "the role editor", "the roles editor and viewer", "12 roles". */
+/** Lists the names of a few objects, or counts them: "the role editor", "the roles editor and viewer", "12 roles". */
 export function namesText(names: readonly string[], one: string, many: string): string {
   if (names.length > NAMED_MAX) return countText(names.length, one, many);
   return `the ${names.length === 1 ? one : many} ${andText(names)}`;

@@ -14,7 +14,7 @@ import {
   USUAL_BYTES,
 } from "./settings-draft.ts";
 
-/** Form with the settings of an API. Only changed settings are sent, so that concurrent changes of others are kept. */
+/** Form with the settings of an API. Only changed settings are sent, so that concurrent changes by others are kept. */
 export function ChangeApiSettings({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
   // Settings when the form was opened. The page can read newer ones while the form is open.

@@ -19,7 +19,7 @@ import { CreateApi, RenameApi } from "./name-dialogs.tsx";
 export const Route = createLazyRoute("/apis")({ component: ApisPage });
 const here = getRouteApi("/apis");
 
-/** The open dialog, and the API that it edits. */
+/** The open dialog, and the API to rename or delete. */
 type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Row<"admin.listApis"> };
 
 function ApisPage(): ReactNode {

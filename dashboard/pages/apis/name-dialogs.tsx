@@ -82,6 +82,6 @@ function ApiNameField({ name, onChange }: { name: string; onChange: (name: strin
 
 const API_NAME_HINT = "3 to 255 characters.";
 
-/** Returns the problem of an API name; `undefined` if the name is valid. */
+/** Returns the problem with an API name; `undefined` if the name is valid. */
 const apiNameProblem = (name: string): string | undefined =>
   name.trim().length < 3 ? `A name has ${API_NAME_HINT}` : undefined;

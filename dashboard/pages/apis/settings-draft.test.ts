@@ -16,7 +16,7 @@ test.each([{ of: api }, { of: full }])("settings form that was not edited change
   expect(problemsOf(draftOf(of))).toEqual({});
 });
 
-test("settings form sends only what differs, and null or an empty list for an emptied field", () => {
+test("settings form sends only fields that differ, and null or an empty list for an emptied field", () => {
   const emptied = { ...draftOf(full), prefix: " ", bytes: "", addresses: "\n" };
   expect(changesOf(full, emptied)).toEqual({ defaultPrefix: null, defaultByteLength: null, ipAllowList: [] });
   expect(changesOf(full, { ...draftOf(full), addresses: "10.0.0.0/8\r\n ::1 " })).toEqual({});

@@ -33,7 +33,7 @@ export const draftOf = (api: Api): SettingsDraft => ({
   keyEncryption: api.keyEncryption,
 });
 
-/** Returns the problems of the entered text. The server checks the addresses. */
+/** Returns the problems with the entered text, except for the addresses, which the server checks. */
 export function problemsOf({ prefix, bytes }: SettingsDraft): { readonly prefix?: string; readonly bytes?: string } {
   const count = parseCount(bytes);
   const isLength = bytes.trim() === "" || (count !== undefined && count >= BYTES_MIN && count <= BYTES_MAX);

@@ -1,6 +1,6 @@
 import { hashKey } from "../../components/hash-key.ts";
 
-/* Meaning of pasted text: a request id, a key id, or a key, of which `readSubject` returns only the hash. */
+/* Meaning of pasted text: a request id, a key id, or a key. For a key, `readSubject` returns only the hash. */
 
 export type Subject =
   | { readonly kind: "request"; readonly requestId: string }
