@@ -13,9 +13,9 @@ import { readUsageSearch } from "./usage/search.ts";
 
 /** Search parameters that every URL may have. */
 interface RootSearch {
-  /** Id of the workspace that the page shows, so that a shared link opens the same workspace. */
+  /** Id of the workspace that the page shows. It makes a shared link open the same workspace. */
   readonly workspace?: string;
-  /** Why the sign-in failed; see `shell/sign-in.tsx`. */
+  /** Reason why the sign-in failed; see `shell/sign-in.tsx`. */
   readonly error?: string;
   /** Present after a sign-out. */
   readonly "signed-out"?: "";
@@ -51,7 +51,7 @@ interface ExplainSearch {
   readonly requestId?: string;
   readonly keyId?: string;
   readonly policyId?: string;
-  /** Time of the request, Unix ms, so that its day is searched. */
+  /** Time of the request, Unix ms. The page searches the day of this time. */
   readonly at?: number;
 }
 
@@ -68,7 +68,7 @@ const explainSearch = (search: Search): ExplainSearch => ({
 
 const routes = [
   createRoute({ getParentRoute, path: "/" }).lazy(() => import("./pages/home/home.tsx").then(({ Route }) => Route)),
-  // Route of sign-in links for people who are signed in. To all others the shell shows the sign-in page on every route.
+  // Route of sign-in links, for people who are already signed in. For everyone else, the shell shows the sign-in page on every route.
   createRoute({ getParentRoute, path: "/sign-in", component: () => <Navigate to="/" replace /> }),
   createRoute({
     getParentRoute,
@@ -117,7 +117,7 @@ const routes = [
   createRoute({
     getParentRoute,
     path: "/people",
-    // `person` is the id of a session of the person whose details are open.
+    // `person` identifies the person whose details are open, by the id of one of their sessions.
     validateSearch: (search: Search) => ({
       ...textsIn(search, "search", "person"),
       ...createOf(search, "sign-in-link"),

@@ -5,7 +5,10 @@ type Texts<Name extends string> = { readonly [N in Name]?: string };
 /** Maximum length of a parameter; a longer one is cut off. */
 const LENGTH_MAX = 255;
 
-/** Returns the parameters with these names that are text without control characters. The router parses `?search=123` as a number. */
+/**
+ * Returns the parameters with these names, as text. Omits parameters with control characters. The router parses `?search=123` as a number,
+ * which becomes text again.
+ */
 export function textsIn<Name extends string>(
   search: Readonly<Record<string, unknown>>,
   ...names: readonly Name[]
@@ -29,7 +32,7 @@ export function choiceIn<Name extends string, Choice extends string>(
   return (chosen === undefined ? {} : { [name]: chosen }) as { readonly [N in Name]?: Choice };
 }
 
-/** Returns the search parameters for `navigate`: the current ones with these set; an empty one is removed. */
+/** Returns the search parameters for `navigate`: the current ones with these set. A parameter that is set to an empty text is removed. */
 export const withTexts =
   (change: Readonly<Record<string, string>>) =>
   <Search extends object>(before: Search): Search =>

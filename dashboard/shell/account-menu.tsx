@@ -11,7 +11,7 @@ import { ErrorNote } from "../components/error-note.tsx";
 import { ThemeSwitch } from "./theme.tsx";
 import "./account-menu.css";
 
-/** Maximum number of roles to show; an admin of all workspaces has one role in each. */
+/** Maximum number of roles to show; an admin of all workspaces has one role in each workspace. */
 const ROLES_SHOWN = 20;
 
 /** Shows the signed-in person and their roles, with the sign-out button. */

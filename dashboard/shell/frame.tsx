@@ -68,7 +68,7 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
   );
 }
 
-/** The mark of Postern: a gate with a narrow opening, as in icon.svg. */
+/** The logo of Postern: a gate with a narrow opening, as in icon.svg. */
 function Mark(): ReactNode {
   return (
     <svg width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">

@@ -15,7 +15,7 @@ export function SearchButton(): ReactNode {
   const open = async (): Promise<void> => {
     try {
       const { SearchDialog } = await loadDialog();
-      // Another dialog may have opened in the meantime.
+      // Another dialog may have opened while this one was being loaded.
       if (!hasDialog()) setOpened(() => SearchDialog);
     } catch {
       toast("The search could not be loaded. Reload the page, then try again.");
@@ -27,7 +27,7 @@ export function SearchButton(): ReactNode {
     const onKeyDown = (event: KeyboardEvent): void => {
       if (!isShortcut(event) || event.defaultPrevented) return;
       event.preventDefault();
-      // Navigation would discard the input of an open dialog.
+      // Does not open over a dialog, because navigation would discard the dialog's input.
       if (!hasDialog()) void latest.current();
     };
     document.addEventListener("keydown", onKeyDown);
@@ -55,7 +55,10 @@ const loadDialog = () => import("./search-dialog.tsx");
 
 const hasDialog = (): boolean => document.querySelector("[role=dialog]") !== null;
 
-/** On Apple keyboards Ctrl+K deletes to the end of a line. A layout without Latin letters has K at its usual position. */
+/**
+ * On Apple devices, Ctrl+K deletes to the end of a line, so only ⌘K counts. On a layout without Latin letters, the key at K's usual
+ * position counts.
+ */
 function isShortcut({ key, code, metaKey, ctrlKey, altKey, shiftKey }: KeyboardEvent): boolean {
   const isModified = (IS_APPLE ? metaKey && !ctrlKey : ctrlKey && !metaKey) && !altKey && !shiftKey;
   return isModified && (key.toLowerCase() === "k" || (code === "KeyK" && !/^[a-z]$/i.test(key)));

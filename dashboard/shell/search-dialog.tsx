@@ -21,8 +21,8 @@ import { useFoundObjects, useHighlight } from "./use-search.ts";
 import "./search.css";
 
 /**
- * Search over pages, actions and objects: a field with one list. A complete key is never searched for as text: a pasted one is taken out of
- * the field immediately and hashed, a typed one is hashed on request.
+ * Search over pages, actions and objects: a field with one list. A complete key is never searched for as text. A pasted key is removed from
+ * the field immediately and hashed; a typed key is hashed on request.
  */
 export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
   const api = useApi();
@@ -80,7 +80,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
     byHash.reset();
     setHighlighted(undefined);
     if (secret === undefined) setNoKey(false);
-    // More than one character at a time is pasted or dropped, not typed.
+    // An input of several characters at once is pasted or dropped, not typed.
     if (secret !== undefined && !isNoKey && entered.length > text.length + 1) find(secret);
     else setText(entered);
   };
@@ -133,7 +133,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }): ReactNode {
       title="Search"
       className="search-dialog"
       onClose={onClose}
-      // After a choice, the page title gets the focus, as after other navigations. By itself, it gets the focus only if the path changes.
+      // After a choice, focuses the page title, as after other navigations. The shell does this only if the path changes.
       focusAfter={() => !isGoing.current || document.querySelector<HTMLElement>("main h1")}
     >
       <div className="search-head">
@@ -237,7 +237,7 @@ function Results({
               role="option"
               aria-selected={row.id === highlightedId}
               className="search-row"
-              // A row that moves below a resting pointer also gets an event, which is ignored.
+              // Ignores the event that a row gets when it moves below a resting pointer.
               onPointerMove={({ movementX, movementY }) => {
                 if (movementX !== 0 || movementY !== 0) onHighlight(row.id);
               }}

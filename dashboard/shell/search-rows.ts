@@ -17,7 +17,7 @@ export interface SearchRow {
   /** Text at the right edge, such as an id. */
   readonly note?: string;
   readonly open: (navigate: ReturnType<typeof useNavigate>) => unknown;
-  /** Whether the search stays open, because the row changes only what is searched for. */
+  /** Whether the search stays open after this row is chosen, because the row only changes what is searched for. */
   readonly stays?: true;
 }
 
@@ -30,7 +30,7 @@ export interface SearchGroup {
 export interface SearchKind {
   /** Title of the group, such as "Keys". */
   readonly title: string;
-  /** The title within a sentence. */
+  /** The title as written within a sentence. */
   readonly many: string;
   /** Permission tuple required to read the objects. Default: none, because every role may read them. */
   readonly required?: string;
@@ -78,7 +78,7 @@ const ACTIONS = [
   ),
 ];
 
-/** Returns the pages, and the actions that the person may perform, that match the text. Those that begin with it come first. */
+/** Returns the pages, and the actions that the person may perform, that match the text. Those that begin with the text come first. */
 export function pagesAndActions(may: (tuple: string) => boolean, text: string): readonly SearchGroup[] {
   const begins = ({ label }: SearchRow): boolean => label.toLowerCase().startsWith(text.toLowerCase());
   const all = [
@@ -92,8 +92,8 @@ export function pagesAndActions(may: (tuple: string) => boolean, text: string): 
 }
 
 /**
- * Returns the rows that contain every word of `text`, in their groups, and omits empty groups. `textOf` returns the text of a row in which
- * the words are searched for. Default: its label, note and id.
+ * Returns the rows that contain every word of `text`, in their groups. Omits empty groups. `textOf` returns the text of a row to search in.
+ * Default: its label, note and id.
  */
 export function matching(
   groups: readonly SearchGroup[],
@@ -123,7 +123,7 @@ export function secretIn(text: string): string | undefined {
   return undefined;
 }
 
-/** Finds the key with this secret, of which only the hash leaves the page. Returns `undefined` if the browser cannot hash. */
+/** Finds the key with this secret. Only the hash of the secret leaves the page. Returns `undefined` if the browser cannot hash. */
 export async function findBySecret(api: Api, secret: string): Promise<readonly SearchRow[] | undefined> {
   const hash = await hashKey(secret);
   if (hash === undefined) return undefined;
@@ -156,7 +156,7 @@ const policyRow = ({ policyId, name }: { readonly policyId: string; readonly nam
   open: (navigate) => navigate({ to: "/policies/$policyId", params: { policyId }, search: {} }),
 });
 
-/** Finds a policy by its id with another procedure, because the list of policies is searched by name only. */
+/** Finds a policy by its id with another procedure, because the list of policies can only be searched by name. */
 async function findPolicies(api: Api, text: string, signal: AbortSignal): Promise<readonly SearchRow[]> {
   if (!POLICY_ID.test(text)) {
     return (await api.call("admin.listPolicies", { search: text, limit: ROWS_MAX }, { signal })).data.map(policyRow);
@@ -210,7 +210,7 @@ export const SEARCH_KINDS: readonly SearchKind[] = [
       id,
       label: name,
       note: id,
-      // Opens the role by id, because other role names may contain its name.
+      // Opens the role by id, because a search for its name may also find other roles.
       open: (navigate) => navigate({ to: "/permissions", search: { roles: id } }),
     })),
   },

@@ -25,13 +25,13 @@ export function Shell(): ReactNode {
 function CurrentSession(): ReactNode {
   const connection = useContext(ConnectionContext);
   const { data: session, error, isPending, refetch } = useSessionQuery(connection.report);
-  // Last session. When it ends, the page stays open with its input.
+  // Last session. It is kept when the session ends, so that the page stays open with its input.
   const last = useRef<Session>(null);
   if (session) last.current = session;
   const shown = session ?? last.current;
   useFocusOnNavigation();
 
-  // Shows the sign-in even to a signed-in person, because a sign-in link may be for another account.
+  // Shows the sign-in page even to a signed-in person, because a sign-in link may be for another account.
   if (linkToken !== undefined) return <SignIn />;
   if (shown === null && isPending) return <PageLoading />;
   if (shown === null && error !== null) {
@@ -90,7 +90,7 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
             </>
           }
         >
-          {/* The key remounts the page when the workspace changes, so that no state of the page survives. */}
+          {/* `key` remounts the page when the workspace changes, so that no state of the page survives. */}
           <Outlet key={id} />
         </Frame>
       </PlaceContext>
@@ -121,7 +121,7 @@ function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Se
   );
 }
 
-/** Shown for the URL of a workspace that the person cannot open, instead of the data of another workspace. */
+/** Shown if the URL has a workspace that the person cannot open. No other workspace is shown instead. */
 function OtherWorkspaces({
   wanted,
   workspaces,
@@ -148,8 +148,8 @@ function OtherWorkspaces({
 }
 
 /**
- * Focuses the title after a navigation, unless a dialog has opened in the meantime. Details that open within a page change only the search
- * parameters, which does not move the focus.
+ * Focuses the title after a navigation, unless a dialog has opened in the meantime. Opening details within a page changes only the search
+ * parameters, so it does not move the focus.
  */
 function useFocusOnNavigation(): void {
   const router = useRouter();

@@ -51,7 +51,7 @@ function Failure({ code }: { code: string | undefined }): ReactNode {
 function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signInByLink,
-    // Loads a new page, so that no data of another person stays in memory.
+    // Reloads the document, so that no data of another person stays in memory.
     onSuccess: () => location.assign(takeRequestedPath()),
   });
   if (error instanceof ApiError && error.status === 401) {
@@ -103,13 +103,12 @@ function Ways(): ReactNode {
 const HOME = "/dashboard/";
 const REQUESTED = "postern.requested";
 
-/** Returns the URL that the person requested, to which the browser returns after the sign-in. */
+/** Returns the URL that the person requested. The browser returns to it after the sign-in. */
 const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? HOME : location.pathname + location.search;
 
 /**
- * Returns the path that was last requested in this tab without a session, and forgets it. The path of the sign-in link itself does not
- * count.
+ * Returns and forgets the path that was last requested in this tab without a session. The path of the sign-in link itself does not count.
  */
 function takeRequestedPath(): string {
   const path = sessionStorage.getItem(REQUESTED) ?? HOME;

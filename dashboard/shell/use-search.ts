@@ -14,13 +14,13 @@ const TOGETHER_MS = 500;
 interface FoundObjects {
   readonly groups: readonly SearchGroup[];
   readonly isLoading: boolean;
-  /** What failed, such as "Searching the keys", and why. */
+  /** The failed action, such as "Searching the keys", and its error. */
   readonly problem: { readonly doing: string; readonly error: unknown } | undefined;
 }
 
 /**
  * Searches the objects of all kinds in parallel; the empty text finds none. A change of the text aborts the requests. Until the new results
- * arrive, only those earlier results that match the new text are returned.
+ * arrive, returns only those earlier results that match the new text.
  */
 export function useFoundObjects(text: string): FoundObjects {
   const api = useApi();
@@ -36,7 +36,7 @@ export function useFoundObjects(text: string): FoundObjects {
       enabled: sent !== "",
       retry: false,
       refetchOnWindowFocus: false,
-      // Keeps no results, because a search text may be part of a key.
+      // Caches no results, because a search text may be part of a key.
       gcTime: 0,
     })),
   });
@@ -56,13 +56,13 @@ export function useFoundObjects(text: string): FoundObjects {
   };
 }
 
-/** Whether an error is shown: any error except a missing permission to read the objects. */
+/** Returns whether to show an error. A missing permission to read the objects is not shown. */
 const isProblem = (error: unknown): boolean =>
   error !== null && error !== undefined && !(error instanceof ApiError && error.status === 403);
 
 /**
- * Returns the highlighted row: the first one, until another one is set. It stays highlighted when results arrive above it, so that Enter
- * never opens a row that has just taken its place.
+ * Returns the highlighted row: the first row, until another one is set. The row stays highlighted when results arrive above it, so that
+ * Enter never opens a row that has just moved into its place.
  */
 export function useHighlight(
   rows: readonly SearchRow[],

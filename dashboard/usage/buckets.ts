@@ -7,7 +7,7 @@ export type Bucket = (typeof BUCKETS)[number];
 
 export const BUCKET_MS: Readonly<Record<Bucket, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Lengths of the preset ranges, which end now. The current bucket counts as one of their buckets. */
+/** Lengths of the preset ranges, which end now. The number of buckets includes the current one. */
 const PRESETS = {
   "1h": { bucket: "minute", count: 60, words: "the last hour" },
   "6h": { bucket: "minute", count: 360, words: "the last 6 hours" },
@@ -49,8 +49,8 @@ const bucketFor = (spanMs: number): Bucket =>
   spanMs <= MINUTES_UP_TO_MS ? "minute" : spanMs <= HOURS_UP_TO_MS ? "hour" : "day";
 
 /**
- * Returns the complete buckets that the range touches, at least one. Data before `visibleFromMs` cannot be queried; the window begins with
- * the first bucket that lies completely after it.
+ * Returns the complete buckets that the range touches, at least one. Data before `visibleFromMs` cannot be queried, so the window begins no
+ * earlier than the first bucket that lies completely after that time.
  */
 export function windowOf(range: Range, nowMs: number, visibleFromMs = Number.NEGATIVE_INFINITY): TimeWindow {
   const { fromMs, toMs, bucket } = typeof range === "string" ? ofPreset(range, nowMs) : ofSpan(range);

@@ -19,14 +19,14 @@ describe("completions", () => {
     expect(labels("SELECT * FROM a JOIN ra|")).toEqual(["key_verifications_v1", "ratelimits_v1"]);
   });
 
-  test("query editor suggests columns of named tables, functions and keywords", () => {
+  test("query editor suggests functions, keywords, and the columns of the tables in the query", () => {
     const offered = labels("SELECT i| FROM ratelimits_v1");
     expect(offered).toEqual(expect.arrayContaining(["identifier", "sumIf", "INTERVAL"]));
     expect(offered).not.toContain("key_id");
     expect(labels("SELECT k|")).toContain("key_id");
   });
 
-  test("query editor completes the current word, and without a word only on request", () => {
+  test("query editor completes the current word; without a word, it suggests completions only on request", () => {
     expect(offersAt("SELECT key", 10, SCHEMA, false)?.from).toBe(7);
     expect(labels("SELECT |", false)).toBeUndefined();
   });

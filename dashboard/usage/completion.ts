@@ -57,7 +57,7 @@ const toFunction = ({ name, call, meaning }: QuerySchema["functions"][number]): 
   info: meaning,
 });
 
-/** Returns the columns of the tables that the text names; if it names none, the columns of all tables of this kind. */
+/** Returns the columns of the tables in the text or, if it contains none, of all tables of this kind. */
 function columnsOf(text: string, { tables }: QuerySchema, of: QueryOf): Offer[] {
   const named = tables.filter(({ name }) => new RegExp(`\\b${name}\\b`, "i").test(text));
   const read = named.length > 0 ? named : tables.filter((table) => table.of === of);

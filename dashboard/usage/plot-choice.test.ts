@@ -9,7 +9,7 @@ const rows = [
 const columns = ["time", "outcome", "n", "ratio"];
 
 describe("columns", () => {
-  test("query result column types follow from the values of all rows", () => {
+  test("type of a query result column is derived from the values of all rows", () => {
     expect(plotColumns(columns, rows)).toEqual({ x: ["time", "n", "ratio"], y: ["n", "ratio"], by: ["outcome"] });
     expect(
       plotColumns(
@@ -52,7 +52,7 @@ describe("plotted data", () => {
     });
   });
 
-  test("chart data adds up rows with the same x and series, and omits all but the largest series", () => {
+  test("chart data adds up rows with the same x and series, and has only the largest series", () => {
     const many = Array.from({ length: 30 }, (_, n) => ({ x: n % 3, y: n, by: `s${n % 15}` }));
     const { series, omitted, xs, over } = plotted(many, { x: "x", y: "y", by: "by" });
     expect([xs, over, series.length, omitted]).toEqual([[0, 1, 2], "numbers", SERIES_MAX, 15 - SERIES_MAX]);

@@ -24,7 +24,7 @@ const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const isInstant = (value: unknown): boolean => typeof value === "string" && INSTANT.test(value);
 
-/** Returns whether the column has a value that is not `null`, and `is` is true for all of these values. */
+/** Returns whether the column has values other than `null` and `is` returns true for all of them. */
 const all = (rows: Rows, column: string, is: (value: unknown) => boolean): boolean =>
   rows.some((row) => row[column] !== null) && rows.every((row) => row[column] === null || is(row[column]));
 
@@ -34,7 +34,7 @@ export function plotColumns(columns: readonly string[], rows: Rows): PlotColumns
   const texts = columns.filter(
     (name) => !instants.includes(name) && all(rows, name, (value) => typeof value === "string"),
   );
-  // Columns `time` of raw events, which are numbers in Unix ms.
+  // Columns named `time`, as in raw events: numbers in Unix ms.
   const numericTime = numbers.filter((name) => name === "time");
   return { x: [...instants, ...numericTime, ...numbers.filter((name) => name !== "time")], y: numbers, by: texts };
 }
@@ -55,9 +55,9 @@ export interface PlottedSeries {
 }
 
 export interface Plotted {
-  /** Values of the x axis, ascending; Unix ms unless they are numbers. */
+  /** Values of the x axis, ascending: plain numbers, or times in Unix ms. */
   readonly xs: readonly number[];
-  /** Dates without a time of day are the UTC days of the roll-ups. */
+  /** Dates without a time of day come from the daily roll-ups, so they are UTC days. */
   readonly over: "time" | "utcDays" | "numbers";
   /** Series, largest first, at most `SERIES_MAX`. */
   readonly series: readonly PlottedSeries[];

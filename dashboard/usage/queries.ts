@@ -5,7 +5,7 @@ import type { Bucket, TimeWindow } from "./buckets.ts";
  * formatted for reading. A test runs each query on both databases.
  */
 
-/** Filter of a chart; `undefined` members do not filter. A key space contains the keys of an API. */
+/** Filter of a chart. An `undefined` member does not filter. A key space contains the keys of an API. */
 export interface UsageFilter {
   readonly keySpaceId?: string | undefined;
   readonly keyId?: string | undefined;
@@ -43,7 +43,7 @@ function whereOf(window: TimeWindow, filter: UsageFilter, ...more: readonly stri
 const verifications = ({ bucket }: TimeWindow): string => `key_verifications_per_${bucket}_v1`;
 const ratelimits = ({ bucket }: TimeWindow): string => `ratelimits_per_${bucket}_v1`;
 
-/** Query with one row per bucket and outcome that occurred: `time`, `outcome`, `verifications`, `credits`. */
+/** Query with one row for each bucket and each outcome that occurred in it: `time`, `outcome`, `verifications`, `credits`. */
 export const outcomesQuery = (window: TimeWindow, filter: UsageFilter = {}): string =>
   `SELECT time, outcome, sum(count) AS verifications, sum(spent_credits) AS credits
 FROM ${verifications(window)}
@@ -79,7 +79,7 @@ ORDER BY verifications DESC, key_space_id
 LIMIT ${rows}`;
 
 /**
- * Query for `analytics.getRatelimits`: the identifiers with the most rejected checks first: `namespace_id`, `identifier`, `checks`,
+ * Query for `analytics.getRatelimits`: the identifiers with rejected checks, most rejections first: `namespace_id`, `identifier`, `checks`,
  * `refused`.
  */
 export const refusingLimitsQuery = (window: TimeWindow, rows = 10): string =>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type PastQuery, readHistory, withQuery } from "./query-history.ts";
 
-test("rerun query moves to the front of the history, which drops old entries", () => {
+test("query that runs again moves to the front of the history, and old entries are dropped", () => {
   let history: PastQuery[] = [];
   for (let n = 0; n < 60; n++) history = withQuery(history, { sql: `SELECT ${n}`, atMs: n });
   history = withQuery(history, { sql: "SELECT 30", atMs: 99 });

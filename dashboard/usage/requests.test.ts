@@ -9,18 +9,18 @@ const countdown = (fromMs: number, count: number) =>
 const ids = ({ rows }: LogPage<RowOf["ratelimits"]>) => rows.map(({ id }) => id);
 
 describe("pages of the request log", () => {
-  test("page of the request log that is not full is the last one", () => {
+  test("page of the request log is the last one if it is not full", () => {
     expect(logPage(rowsOf(...countdown(1000, 3)), 5)).toMatchObject({ sinceMs: 5, next: undefined });
   });
 
-  test("full page of the request log ends before its last request, which the next page reads completely", () => {
+  test("full page of the request log omits its last request, which the next page reads completely", () => {
     const rows = rowsOf(...countdown(1000, PAGE_ROWS - 2), [800, "req_b"], [800, "req_b"]);
     const page = logPage(rows, 5);
     expect(page.rows).toHaveLength(PAGE_ROWS - 2);
     expect(page.next).toEqual({ sinceMs: 5, timeMs: 800, requestId: "req_b", isAfter: false });
   });
 
-  test("page of the request log that a single request fills is followed by the next request", () => {
+  test("page of the request log that is filled by a single request is followed by the next request", () => {
     const page = logPage(rowsOf(...Array.from({ length: PAGE_ROWS }, () => [800, "req_b"] as const)), 5);
     expect(new Set(ids(page)).size).toBe(PAGE_ROWS);
     expect(page.next).toEqual({ sinceMs: 5, timeMs: 800, requestId: "req_b", isAfter: true });
@@ -38,7 +38,7 @@ describe("following the request log", () => {
     expect(followLog(page, fresh)).toEqual({ page, added: 0, hasMore: false });
   });
 
-  test("second check of a request that is in the log adds one row", () => {
+  test("second check of a request that is already in the log adds one row", () => {
     const { page, added } = followLog(log, logPage(rowsOf([900, "b"], [900, "b"], [900, "a"], [700, "c"]), 600));
     expect(added).toBe(1);
     expect(new Set(ids(page)).size).toBe(5);

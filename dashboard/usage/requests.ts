@@ -2,13 +2,13 @@ import { textLiteral } from "./queries.ts";
 
 /*
  * Log of single requests, newest first: the queries over the raw events, and how pages of rows fit together. Rows are in the order of time
- * and request id. One call of `ratelimit.multiLimit` has several rows with the same time and request id, so a page ends between requests:
- * the rows of its last request are read again by the next page.
+ * and request id. One call of `ratelimit.multiLimit` has several rows with the same time and request id, so a page must end between
+ * requests: the next page reads the rows of the previous page's last request again.
  */
 
 export type LogOf = "verifications" | "ratelimits";
 
-/** Filters of the log; `undefined` members do not filter. The first four apply to verifications, the others to rate limits. */
+/** Filters of the log. An `undefined` member does not filter. The first four apply to verifications, the others to rate limits. */
 export interface LogFilter {
   readonly outcome?: string | undefined;
   readonly keySpaceId?: string | undefined;
@@ -83,7 +83,7 @@ const LOGS = {
 } as const;
 
 interface Logged {
-  /** Differs from the ids of all other rows of the log. */
+  /** Id of the row, unique in the log. */
   readonly id: string;
   readonly timeMs: number;
   readonly requestId: string;
@@ -161,7 +161,9 @@ export interface LogPage<T extends Logged> {
 const isOf = (one: { readonly timeMs: number; readonly requestId: string }, other: typeof one): boolean =>
   one.timeMs === other.timeMs && one.requestId === other.requestId;
 
-/** Returns the page that the rows of a query make up. A full page ends before its last request, whose rows may continue beyond the page. */
+/**
+ * Returns the page that consists of the rows of a query. A full page ends before its last request, whose rows may continue beyond the page.
+ */
 export function logPage<T extends Logged>(rows: readonly T[], sinceMs: number): LogPage<T> {
   const last = rows.at(-1);
   if (last === undefined || rows.length < PAGE_ROWS) return { rows, sinceMs, next: undefined };
@@ -177,13 +179,13 @@ export interface Followed<T extends Logged> {
   readonly page: LogPage<T>;
   /** Number of rows that the log did not have. */
   readonly added: number;
-  /** Whether there are more new rows than one query reads, so that the log continues with older new rows. */
+  /** Whether there are more new rows than one query reads. If so, the next pages contain further new rows. */
   readonly hasMore: boolean;
 }
 
 /**
- * Adds the newest rows to the log. Events are stored a few seconds late and not in their order, so `fresh` overlaps the log, and replaces
- * the rows of the time that it covers. Without an overlap, the log starts over with `fresh`, and reads all older rows page by page.
+ * Adds the newest rows to the log. Events are stored a few seconds late and out of order. So `fresh` overlaps the log, and replaces the
+ * rows in the time range that it covers. Without an overlap, the log starts over with `fresh`, and reads all older rows page by page.
  */
 export function followLog<T extends Logged>(log: LogPage<T>, fresh: LogPage<T>): Followed<T> {
   const { next } = fresh;

@@ -33,7 +33,7 @@ export function readUsageSearch(search: Readonly<Record<string, unknown>>): Usag
 export const rangeOf = ({ range = DEFAULT_RANGE, from, to }: UsageSearch): Range =>
   from === undefined || to === undefined ? range : { fromMs: from, toMs: to };
 
-/** Returns the same search with another range. */
+/** Returns the same parameters with another range. */
 export function withRange({ range: _, from: __, to: ___, ...rest }: UsageSearch, range: Range): UsageSearch {
   if (typeof range !== "string") return { ...rest, from: Math.floor(range.fromMs), to: Math.ceil(range.toMs) };
   return range === DEFAULT_RANGE ? rest : { ...rest, range };

@@ -41,7 +41,7 @@ describe("outcomes over time", () => {
     expect([credits, total, creditsTotal]).toEqual([[7, 0, 2, 0], 9, 9]);
   });
 
-  test("outcome series have gaps for uncounted buckets and show partial ones", () => {
+  test("outcome series have gaps for uncounted buckets and include partially counted buckets", () => {
     const { series } = outcomesOverTime([row(0, "VALID", 1), row(3, "VALID", 2)], WINDOW, FROM_MS + 2 * HOUR_MS);
     expect(series[0]?.counts).toEqual([1, 0, null, 2]);
   });
@@ -79,7 +79,7 @@ describe("result rows", () => {
     { time: "2026-03-02", outcome: null, verifications: 1, credits: 0 },
     { time: "2026-03-02", outcome: "VALID", verifications: null, credits: 0 },
     {},
-  ])("outcome row of another shape is rejected: %j", (response) => {
+  ])("outcome row with unexpected members is rejected: %j", (response) => {
     expect(() => readOutcomeRows([response])).toThrow("invalid response: expected a");
     expect(() => readTopRows([response], "key_id")).toThrow("invalid response: expected a");
     expect(() => readLimitRows([response])).toThrow("invalid response: expected a");

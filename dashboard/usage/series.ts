@@ -19,7 +19,7 @@ export const OUTCOMES: Readonly<Record<Code, string>> = {
 };
 const ORDER = Object.keys(OUTCOMES);
 
-/** Returns the label of an outcome; an outcome that this release does not know is returned unchanged. */
+/** Returns the label of an outcome; an outcome that is unknown to this release is returned unchanged. */
 export const outcomeInWords = (outcome: string): string =>
   Object.hasOwn(OUTCOMES, outcome) ? OUTCOMES[outcome as Code] : outcome;
 
@@ -106,7 +106,7 @@ export function stacked(series: readonly Pick<OutcomeSeries, "counts">[]): (numb
   return tops;
 }
 
-/** Distances between two ticks of an axis of integers: 1, 2, 5, 10 and so on. */
+/** Possible distances between two ticks of an integer axis: 1, 2, 5, 10 and so on. */
 export const WHOLE_STEPS: number[] = Array.from({ length: 15 }, (_, power) =>
   [1, 2, 5].map((n) => n * 10 ** power),
 ).flat();
@@ -116,7 +116,7 @@ export const isWhole = (series: readonly (readonly (number | null)[])[]): boolea
   series.every((values) => values.every((value) => value === null || Number.isInteger(value)));
 
 export interface TopRow {
-  /** Id of the key, or the owner's external id. */
+  /** The key's id, or the owner's external id. */
   readonly id: string;
   readonly verifications: number;
   readonly refused: number;

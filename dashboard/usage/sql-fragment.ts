@@ -1,6 +1,6 @@
 /*
  * Stores a query in the fragment of the URL, so that it can be shared. Browsers do not send the fragment to servers, which matters because
- * a query may name owners.
+ * a query can contain ids of owners.
  */
 
 /** Returns the fragment without the `#`. */

@@ -26,8 +26,8 @@ interface Step {
 }
 
 /**
- * Returns what a new workspace needs: an API, a key and a policy, each with a command to copy; `undefined` until that is known. There are
- * no steps once all three exist, and none if the person is not allowed to read them.
+ * Returns what a new workspace needs: an API, a key and a policy, each with a command to copy; `undefined` until that is known. Returns no
+ * steps if all three exist, or if the person is not allowed to read them.
  */
 export function useFirstSteps(hasPolicy: boolean | undefined): readonly Step[] | undefined {
   const apis = useRead("admin.listApis", { limit: 1 });

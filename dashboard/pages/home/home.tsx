@@ -40,7 +40,7 @@ function HomePage(): ReactNode {
   return (
     <Page title="Home" about="Gates, traffic, rejections and expiring keys of this workspace.">
       {steps === undefined ? <Skeleton heightPx={plotSpacePx()} /> : <FirstSteps steps={steps} />}
-      {/* Hidden until it is known whether the first steps stand above, so that nothing jumps. */}
+      {/* Hidden until it is known whether the first steps are shown above, so that nothing jumps. */}
       <div className="usage-panels" hidden={steps === undefined}>
         <Traffic />
         <section className="usage-panel" aria-labelledby="gates">
@@ -144,7 +144,7 @@ function ExpiringKeys(): ReactNode {
   );
 }
 
-/** Kinds of states, the most urgent first. */
+/** Kinds of states, most urgent first. */
 const URGENCY = ["bad", "warn", "good", "plain"];
 
 function Gates({ policies, hasMore }: { policies: readonly Policy[]; hasMore: boolean }): ReactNode {
@@ -229,7 +229,7 @@ function Rejections({ policies }: { policies: readonly Policy[] }): ReactNode {
   );
 }
 
-/** Shows the rules that reject most; until they are read, the total of the policy. */
+/** Shows the rules that reject the most requests. Until the rules are read, shows the policy's total. */
 function RejectionsOfPolicy({ policy }: { policy: Policy }): ReactNode {
   const { policyId, name, mode } = policy;
   const { data } = useRead("admin.getPolicy", { policyId }, { everyMs: POLL_INTERVAL_MS });

@@ -1,6 +1,6 @@
 import { durationText } from "../../components/time.ts";
 
-/* Texts for the details of admin.getInstallation. The suffix of a name is its unit. The functions are pure. */
+/* Texts for the details that admin.getInstallation returns. The suffix of a member's name is its unit. The functions are pure. */
 
 export const PART_TITLES: Readonly<Record<string, string>> = {
   postgres: "Postgres",

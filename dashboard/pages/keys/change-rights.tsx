@@ -11,7 +11,9 @@ import { permissionsProblem, rolesProblem } from "./key-draft.ts";
 import { RightsFields } from "./key-fields.tsx";
 import { differenceOf } from "./links.ts";
 
-/** Dialog for the roles and permissions of a key. It adds and removes them one by one, so that concurrent changes by others are kept. */
+/**
+ * Dialog for the roles and permissions of a key. Saving adds and removes them one by one, so that concurrent changes by others are kept.
+ */
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const api = useApi();
   const readAgain = useReadAgain();
@@ -53,7 +55,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       }
       done("Roles and permissions changed.");
     } catch (thrown) {
-      // The person can retry: roles and permissions that were already added or removed stay as they are.
+      // A retry is safe, because roles and permissions that were already added or removed stay unchanged.
       setError(thrown);
     } finally {
       setBusy(false);
@@ -88,7 +90,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
 
 type Difference = ReturnType<typeof differenceOf>;
 
-/** Returns what saving does: "Adds the role editor; removes the permission a.read." */
+/** Describes the effect of saving: "Adds the role editor; removes the permission a.read." */
 function outcomeOf(roles: Difference, permissions: Difference, created: readonly string[]): string {
   const textOf = (kind: keyof Difference): string =>
     andText([

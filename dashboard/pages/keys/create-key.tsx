@@ -20,7 +20,7 @@ export function CreateKey({
 }: {
   /** API of the key; `undefined` lets the person choose. */
   apiId: string | undefined;
-  /** Owner of the key, until the person chooses another one. */
+  /** Initial owner of the key; the person can choose another one. */
   externalId?: string | undefined;
   onClose: () => void;
 }): ReactNode {
@@ -110,7 +110,7 @@ export function CreateKey({
 }
 
 /**
- * Maximum number of APIs to read when searching for one by its id. More than one may match, because names of other APIs may contain the id.
+ * Maximum number of APIs to read when looking for one by its id. More than one may match, because names of other APIs may contain the id.
  */
 const FOUND_MAX = 100;
 

@@ -6,7 +6,7 @@ import { Select } from "../../components/select.tsx";
 import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 
-/** Adding and subtracting change the key's current number of credits, even if the key spends credits meanwhile. */
+/** Adding and subtracting apply to the current number of credits, so credits that the key spends meanwhile stay spent. */
 export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
   const isLimited = details.key.credits !== undefined;

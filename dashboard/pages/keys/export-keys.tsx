@@ -7,7 +7,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { useStop } from "../../components/use-stop.ts";
 import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
 
-/** Maximum number of exported keys, so that a browser does not run out of memory: 100,000 keys need about 30 MB. */
+/** Maximum number of exported keys, which limits the memory of the browser: 100,000 keys need about 30 MB. */
 const KEYS_MAX = 100_000;
 
 type Progress =
@@ -41,7 +41,7 @@ export function ExportKeys({
         const body = { apiId, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
         const { data, next } = await api.call("apis.listKeys", body, { signal });
         const csv = csvOf(EXPORT_COLUMNS, data.map(exportRow));
-        // Keeps only the header of the first page.
+        // Keeps only the first page's header line.
         parts.push(cursor === undefined ? csv : csv.slice(csv.indexOf("\n") + 1));
         keys += data.length;
         cursor = next;

@@ -2,7 +2,7 @@ import type { Input } from "../../../core/api/procedures.ts";
 import { endOfDays } from "../../components/time.ts";
 import { choiceIn, textsIn } from "../../search-params.ts";
 
-/* Filters of the key list, as they are in the URL and in the API request. Neither contains a secret or its hash. */
+/* Filters of the key list, in the URL and in the API request. They contain neither a secret nor its hash. */
 
 export const MATCHES = ["name", "owner", "start", "keyId"] as const;
 export type Match = (typeof MATCHES)[number];
@@ -53,7 +53,7 @@ export function searchBody(filters: KeyFilters, nowMs: number): Omit<Input<"admi
   };
 }
 
-/** Describes to the user how the entered text is matched. */
+/** Returns a text that tells the user how the entered text is matched. */
 export function matchInWords(by: Match, isOneApi: boolean): string {
   switch (by) {
     case "name":

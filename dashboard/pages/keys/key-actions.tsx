@@ -64,7 +64,7 @@ interface DialogProps {
 function EnableDialog({ details, onClose }: DialogProps): ReactNode {
   const done = useDone(onClose);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
-  // State that the person requested when the dialog opened. The page refreshes meanwhile, so the state is stored.
+  // State that the person requested when the dialog opened. It is stored, because the page refreshes while the dialog is open.
   const [enabled] = useState(!details.key.enabled);
   const action = enabled ? "Enable the key" : "Disable the key";
   return (

@@ -17,7 +17,7 @@ import type { Selection } from "../../components/use-selection.ts";
 import { rolesProblem } from "./key-draft.ts";
 import { OwnerPicker } from "./key-fields.tsx";
 
-/** Maximum number of keys of one batch: it takes a minute or two, during which the page stays open. */
+/** Maximum number of keys in one batch. Such a batch takes a minute or two, during which the page must stay open. */
 const KEYS_MAX = 1000;
 
 type FoundKey = Row<"admin.searchKeys">;

@@ -76,7 +76,7 @@ describe("an import", () => {
     expect(problems[0]?.problem).toContain(problem);
   });
 
-  test("key import keeps one of two equal keys and names the first line", () =>
+  test("key import keeps one of two equal keys and reports the line of the first", () =>
     expect(readImport("key\na\nb\na")).toMatchObject({
       rows: [{ line: 2 }, { line: 3 }],
       problems: [{ line: 4, problem: "has the same key as line 2" }],

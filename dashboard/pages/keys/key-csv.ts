@@ -49,7 +49,7 @@ export interface ImportProblem {
 export interface ImportTable {
   readonly rows: readonly ImportRow[];
   readonly problems: readonly ImportProblem[];
-  /** Unknown columns, which are ignored. */
+  /** Names of unknown columns, which are ignored. */
   readonly ignored: readonly string[];
 }
 

@@ -11,7 +11,7 @@ import type { KeyDetails } from "./details.ts";
 
 type Reason = Data<"admin.getKeyDetails">["state"]["reasons"][number];
 
-/** Shows the result that a verification would have now, and all reasons to reject the key, the deciding reason first. */
+/** Shows the result that a verification would have now, and all reasons to reject the key; the first reason decides. */
 export function KeyState({ details }: { details: KeyDetails }): ReactNode {
   const { state, ipAllowList, identityDeletedAt } = details;
   const isValid = state.code === "VALID";
@@ -65,7 +65,7 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
   }
 }
 
-/** Returns the state of the key itself, regardless of other reasons to admit or reject its requests. */
+/** Returns the state of the key itself, regardless of everything else that admits or rejects its requests. */
 function stateOfKey({ deletedAt, key }: KeyDetails) {
   if (deletedAt !== undefined) return "deleted";
   if (!key.enabled) return "disabled";

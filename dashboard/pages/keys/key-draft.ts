@@ -21,7 +21,7 @@ export interface KeyDraft {
   readonly refillAmount: string;
   readonly refillDay: string;
   readonly limits: readonly LimitDraft[];
-  /** Names of roles. Only for a new key; the roles of an existing key are changed one by one. */
+  /** Names of roles, for a new key. The roles of an existing key are changed one by one. */
   readonly roles: readonly string[];
   readonly permissions: readonly string[];
   readonly prefix: string;
@@ -66,13 +66,13 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
   };
 }
 
-/** Maximum numbers of roles and permissions of one request. */
+/** Maximum numbers of roles and permissions in one request. */
 const ROLES_MAX = 100;
 const PERMISSIONS_MAX = 1000;
 
 export type FieldProblems = { readonly [Field in keyof KeyDraft]?: string };
 
-/** Returns the problems of the input by field. The server validates everything again. `missingRoles` are those roles that do not exist. */
+/** Returns the problems of the input by field. The server validates everything again. `missingRoles` lists the roles that do not exist. */
 export function problemsOf(draft: KeyDraft, missingRoles: readonly string[] = []): FieldProblems {
   const isUnlimited = draft.credits.trim() === "";
   return {
@@ -91,7 +91,7 @@ export function problemsOf(draft: KeyDraft, missingRoles: readonly string[] = []
   };
 }
 
-/** Returns the problem with a key's roles, of which the `missing` ones do not exist; `undefined` if there is none. */
+/** Returns the problem with a key's roles; `undefined` if there is none. The roles in `missing` do not exist. */
 export function rolesProblem(roles: readonly string[], missing: readonly string[]): string | undefined {
   if (roles.length > ROLES_MAX) return `At most ${ROLES_MAX} roles.`;
   return missing.length === 0

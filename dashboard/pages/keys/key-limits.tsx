@@ -6,7 +6,7 @@ import { KeyTable } from "../../components/key-table.tsx";
 import { durationText } from "../../components/time.ts";
 import type { KeyDetails } from "./details.ts";
 
-/** Shows each limit with its counter: the key's own limits, and the limits that all keys of its identity share. */
+/** Shows the key's own limits, and the limits that all keys of its identity share. Each limit is shown with its counter. */
 export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
   const { limits, key } = details;
   if (limits.length === 0) return <p className="muted">None.</p>;

@@ -11,12 +11,12 @@ const SETTLED_MS = 250;
 /** Result of the search for a pasted key. */
 type Pasted =
   | { readonly kind: "searching" | "noHashing" }
-  /** `text` is the input, to search for if it is not a key; it stays only in this page's memory. */
+  /** `text` is the input, which the person can search for if it is not a key. It is only in this page's memory. */
   | { readonly kind: "unfound"; readonly text: string }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /**
- * Field for a search text or a complete key. A key is detected and hashed in the page and never leaves it; the field is cleared before
+ * Field for a search text or a complete key. A key is detected and hashed in the page and never leaves it. The field is cleared before
  * anything else happens.
  */
 export function KeySearch({

@@ -3,7 +3,10 @@ import { textLiteral } from "../../usage/queries.ts";
 const DAYS = 7;
 const ROWS = 50;
 
-/** Query for the newest verifications of a key. Its time range limits how much the database reads. `time` of raw events is Unix ms. */
+/**
+ * Query for the newest verifications of a key. Its time range limits the number of rows that the database reads. `time` of raw events is
+ * Unix ms.
+ */
 export const lastRequestsQuery = (keyId: string, nowMs: number): string =>
   `SELECT time, outcome, request_id, source, region, spent_credits, tags
 FROM key_verifications_v1

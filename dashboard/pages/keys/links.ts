@@ -1,4 +1,4 @@
-/** Returns the names that a new list adds to a list and removes from it. Role names and slugs are case-insensitive. */
+/** Returns the names that were added and removed between two lists. Role names and slugs are case-insensitive. */
 export function differenceOf(
   before: readonly string[],
   after: readonly string[],

@@ -102,7 +102,7 @@ const HowPeopleAppear = (): ReactNode => (
   </p>
 );
 
-// The name is isolated, so that control characters in it cannot change the direction of the text around it.
+// The name is isolated (`bdi`), so that control characters in it cannot change the direction of the text around it.
 const columnsOf = (ownIds: readonly string[]): readonly Column<Person>[] => [
   {
     id: "name",

@@ -9,7 +9,7 @@ import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { roleText, SHOWN_BY, type SignInLink } from "./person.ts";
 
-/** Interval at which the links are read again, because others use them. */
+/** Interval at which the links are read again. A link disappears when someone uses it. */
 const ASKED_EVERY_MS = 30_000;
 
 /** Lists the sign-in links that nobody has used yet. Renders nothing if there are none, which is the usual case. */

@@ -50,7 +50,7 @@ export function Matrix({
   pending: Pending;
   /** Reason why cells cannot be toggled. */
   locked: string | undefined;
-  /** `isGranted` is the state of the cell as it was read. */
+  /** `isGranted` is the state of the cell when it was read. */
   onToggle: (role: MatrixRole, permission: MatrixPermission, isGranted: boolean) => void;
   onOpenRole: (role: MatrixRole) => void;
   onOpenPermission: (permission: MatrixPermission) => void;
@@ -117,7 +117,7 @@ export function Matrix({
     else return;
     event.preventDefault();
   };
-  /** Attributes that each grid cell needs. */
+  /** Attributes of each grid cell. */
   const cell = (row: number, column: number) => ({
     "data-place": `${row},${column}`,
     "aria-colindex": column + 1,
@@ -255,7 +255,7 @@ function classOf(isGranted: boolean, wanted: boolean | undefined, isLocked: bool
   return `matrix-cell${isGranted ? " matrix-granted" : ""}${change}${isLocked ? " matrix-locked" : ""}`;
 }
 
-/** Returns a symbol, so that states are distinguishable without colors. */
+/** Returns a symbol for the state of a cell, so that states are distinguishable without colors. */
 function signOf(isGranted: boolean, wanted: boolean | undefined): string {
   if (wanted === undefined) return isGranted ? "✓" : "";
   return wanted ? "+" : "−";

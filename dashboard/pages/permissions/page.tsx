@@ -20,7 +20,7 @@ import { RoleDetails } from "./role-details.tsx";
 export const Route = createLazyRoute("/permissions")({ component: PermissionsPage });
 const here = getRouteApi("/permissions");
 
-/** Maximum number of role columns at a time, which is the maximum number of roles of one API call. */
+/** Maximum number of role columns. It is the maximum number of roles in one API call. */
 const ROLES_SHOWN = 100;
 
 type Open =
@@ -51,7 +51,7 @@ function PermissionsPage(): ReactNode {
   );
   const pendingCount = countOf(pending);
   const blocker = useBlocker({
-    // Blocks only navigation to another page; pending changes are kept when only the search parameters change.
+    // Blocks only navigation to another page. A change of the search parameters is allowed, because it keeps the pending changes.
     shouldBlockFn: ({ current, next }) => pendingCount > 0 && current.pathname !== next.pathname,
     enableBeforeUnload: () => pendingCount > 0,
     withResolver: true,

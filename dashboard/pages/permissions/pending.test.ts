@@ -24,7 +24,7 @@ describe("pending changes", () => {
     expect(without(pending, "r1")).toEqual(NOTHING_PENDING);
   });
 
-  test("pending permission changes apply on top of concurrent changes", () => {
+  test("pending permission changes are applied on top of concurrent changes", () => {
     const change = { roleId: "r", roleName: "r", added: ["b", "C"], removed: ["a", "gone"] };
     expect(applied(["A", "c", "others"], change)).toEqual(["c", "others", "b"]);
     expect(applied([], change)).toEqual(["b", "C"]);

@@ -1,6 +1,4 @@
-/*
- * Unsaved changes of the matrix: for each role, the slugs to grant and to revoke. The functions are pure.
- */
+/* Unsaved changes in the permission matrix: for each role, the slugs to grant and to revoke. The functions are pure. */
 
 export interface RoleChange {
   readonly roleId: string;
@@ -10,12 +8,12 @@ export interface RoleChange {
   readonly removed: readonly string[];
 }
 
-/** Unsaved changes of the permission matrix, by role id. `cells` says for each changed slug whether the role will grant it. */
+/** Unsaved changes of roles, by role id. `cells` maps each changed slug to whether the role will grant it. */
 export type Pending = ReadonlyMap<string, { readonly name: string; readonly cells: ReadonlyMap<string, boolean> }>;
 
 export const NOTHING_PENDING: Pending = new Map();
 
-/** Toggles a cell. `isGranted` is the state of the cell as it was read. A cell that is toggled twice has no pending change. */
+/** Toggles a cell. `isGranted` is the state of the cell when it was read. A cell that is toggled twice has no pending change. */
 export function toggled(
   pending: Pending,
   { roleId, roleName, slug, isGranted }: { roleId: string; roleName: string; slug: string; isGranted: boolean },
@@ -58,7 +56,7 @@ const slugsOf = (cells: ReadonlyMap<string, boolean>, isGranted: boolean): strin
 const fold = (slug: string): string => slug.toLowerCase();
 
 /**
- * Returns the slugs that the role is to grant: its current slugs with the pending change applied, so that other people's changes since the
+ * Returns the slugs that the role should grant: its current slugs with the pending change applied. So changes that others made after the
  * page was read are kept. Slugs are case-insensitive, as in the database.
  */
 export function applied(granted: readonly string[], { added, removed }: RoleChange): string[] {

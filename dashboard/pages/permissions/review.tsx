@@ -14,13 +14,13 @@ import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
 
 /*
- * Shows the changes before they are saved, role by role, each with one call of `permissions.setRolePermissions`. The dialog reads each role
- * when it opens, and saves a role only if the role has not changed since. If a role has changed, the dialog shows the difference and the
- * person decides again.
+ * Shows the changes of each role before they are saved. Each role is saved with one call of `permissions.setRolePermissions`. The dialog
+ * reads the roles when it opens, and saves a role only if it has not changed since. If a role has changed, the dialog shows the difference
+ * and the person decides again.
  */
 
 interface Reading {
-  /** Slugs that the role grants now; `undefined` until they are read. */
+  /** Slugs that the role currently grants; `undefined` until they are read. */
   readonly granted?: readonly string[];
   /** Changes by others since the previous read of the role. */
   readonly others?: Meanwhile;

@@ -26,7 +26,7 @@ import {
 export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
 const here = getRouteApi("/policies/$policyId");
 
-/** Polling interval, short enough to watch a change arrive. A hidden page does not poll. */
+/** Polling interval. It is short enough to watch a change reach the pods. A hidden page does not poll. */
 const POLL_INTERVAL_MS = 1_500;
 
 type Policy = Data<"admin.getPolicy">;
@@ -119,7 +119,7 @@ function PolicyPage(): ReactNode {
   );
 }
 
-/** Returns the lags of the pods that this page has observed so far. */
+/** Returns the pod lags that this page has observed so far. */
 function useSamples(policy: Policy | undefined): readonly Sample[] {
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const policyId = policy?.policyId;

@@ -1,8 +1,8 @@
 import { MARKS, type PlotSeries } from "../../components/plot-marks.ts";
 
 /*
- * Lags of a policy's pods over the last minutes, as this page observed them, because the server keeps no history. The plot has one line per
- * pod, limited to the worst pods, and one line for the number of lagging pods. The functions are pure.
+ * Lags of a policy's pods over the last minutes. The page records them while it is open, because the server keeps no history. The plot has
+ * one line per pod, limited to the worst pods, and one line for the number of lagging pods. The functions are pure.
  */
 
 export interface Sample {
@@ -20,7 +20,7 @@ export const withSample = (samples: readonly Sample[], sample: Sample): readonly
     ? samples
     : [...samples.filter(({ atMs }) => atMs > sample.atMs - KEPT_MS), sample].slice(-SAMPLES_MAX);
 
-/** Returns lags in seconds; `null` if a pod had not reported or did not know its lag. */
+/** Returns lags in seconds. A lag is `null` if the pod had not reported or did not know it. */
 export function lagSeries(samples: readonly Sample[]): readonly PlotSeries[] {
   const latest = samples.at(-1)?.pods ?? [];
   const ever = new Map<string, number>();

@@ -16,7 +16,7 @@ const here = getRouteApi("/policies");
 
 type Policy = Row<"admin.listPolicies">;
 
-/** Polling interval. It is longer than the pods' report interval because each poll reads all loaded pages again. */
+/** Polling interval. It is longer than the pods' report interval because each poll reads all loaded pages of the list again. */
 const POLL_INTERVAL_MS = 10_000;
 
 const COLUMNS: readonly Column<Policy>[] = [

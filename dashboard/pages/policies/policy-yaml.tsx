@@ -7,8 +7,8 @@ import { namespaceIdsOf } from "../../components/policy-words.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
 
 /**
- * Shows the manifest of a policy, with the names of the namespaces that its limits share. Shows nothing for a policy that this release
- * cannot read.
+ * Shows the manifest of a policy. It contains the names of the namespaces that the policy's limits share. Shows nothing for a policy that
+ * this release cannot read.
  */
 export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> }): ReactNode {
   const { policy, apiId, apiName, manager } = shown;
@@ -34,8 +34,8 @@ export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> 
 }
 
 /**
- * Returns whether this release can read a policy. If the server cannot read a policy, it returns the policy unchanged; otherwise it fills
- * in members that another release omitted.
+ * Returns whether this release can read a policy. The server fills in members that another release omitted, unless it cannot read the
+ * policy itself; then it returns the policy unchanged.
  */
 function isReadable(policy: unknown): policy is CompiledPolicy {
   const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;

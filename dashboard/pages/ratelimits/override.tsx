@@ -181,7 +181,7 @@ export function OverrideDialog({
   );
 }
 
-/** Returns the existing override that saving one for this identifier would replace. */
+/** Returns the existing override that would be replaced by saving an override for this identifier. */
 function useReplaced(namespace: string, identifier: string): Override | undefined {
   const search = identifier.slice(0, SEARCH_LENGTH_MAX);
   const { data } = useRead("admin.listOverrides", { namespace, search }, { enabled: identifier !== "" });
@@ -195,7 +195,7 @@ interface Draft {
   readonly isAsync: boolean;
 }
 
-/** Returns what saving does, for a draft without problems. */
+/** Describes the effect of saving a draft without problems. */
 function outcomeOf({ identifier, limit = 0, duration = 0, isAsync }: Draft, replaced: Override | undefined): string {
   const whom = identifier.includes("*") ? `each identifier that matches ${identifier}` : identifier;
   const rate = `${limitText(limit, duration)}${isAsync ? ", counted in each process" : ""}`;

@@ -21,7 +21,7 @@ import { checksOverTime, type IdentifierRow, readCheckRows, readIdentifierRows }
 
 const OF = "analytics.getRatelimits";
 
-/** Checks of a namespace over time, its identifiers with the most checks, and those with the most rejections. */
+/** Shows a namespace's checks over time, its identifiers with the most checks, and its identifiers with the most rejections. */
 export function NamespaceUsage({
   namespaceId,
   range,
@@ -42,7 +42,7 @@ export function NamespaceUsage({
   const asked = { requestedAtMs: nowMs, enabled: !state.isPending };
   const checks = useUsageRows(OF, sql.checks, readCheckRows, asked);
   const most = useUsageRows(OF, sql.most, readIdentifierRows, asked);
-  // The server runs two queries per workspace at once, so the third one waits.
+  // The server runs at most two queries per workspace at once, so the third query waits here.
   const isFree = !most.isFetching && most.error === null;
   const refused = useUsageRows(OF, sql.refused, readIdentifierRows, { ...asked, enabled: asked.enabled && isFree });
   const countedUntilMs = countedUntilOf(state.data);

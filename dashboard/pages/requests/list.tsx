@@ -110,7 +110,7 @@ function useLog<Of extends LogOf>(of: Of, { search, isFollowing }: TabProps): Ta
   const rangeMs = withinRetention(RANGES[range].ms, of, state);
   const log = useRequests({
     of,
-    // No key space has the id of an API, so an API that does not exist has no requests.
+    // For an API that does not exist, the API's id is used as the key space. No key space has this id, so there are no requests.
     filter: filterOf(search, apiNamed.data?.[0]?.keySpaceId ?? api),
     rangeMs,
     clockMs: state === undefined ? 0 : state.now - usage.dataUpdatedAt,
@@ -128,7 +128,9 @@ function useLog<Of extends LogOf>(of: Of, { search, isFollowing }: TabProps): Ta
   };
 }
 
-/** Whether a person reads the list beyond its first rows or has focused a row, so that new rows would move what the person is reading. */
+/**
+ * Whether a person reads the list beyond its first rows or has focused a row, in which case new rows would move what the person is reading.
+ */
 function isRead(list: HTMLElement | null): boolean {
   const scroller = list?.querySelector(".table-scroller");
   return (scroller?.scrollTop ?? 0) > 0 || scroller?.querySelector("[role=row]:focus-within") != null;
@@ -153,7 +155,7 @@ function LogTable<Row extends RowOf[LogOf]>({
   const showNew = (): void => {
     showWaiting();
     list.current?.querySelector(".table-scroller")?.scrollTo({ top: 0 });
-    // The focused button disappears. The focus does not move to a row, because a focused row would hold new rows back.
+    // The focused button disappears. The focus does not move to a row, because new rows are not added while a row has the focus.
     follow.current?.focus();
   };
   return (

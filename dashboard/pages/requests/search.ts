@@ -1,7 +1,7 @@
 import { choiceIn, textsIn } from "../../search-params.ts";
 import type { LogFilter, LogOf } from "../../usage/requests.ts";
 
-/* URL parameters of the Requests page: the tab, and its filters. Anyone may have written the URL, so invalid values are omitted. */
+/* URL parameters of the Requests page: the tab and its filters. Anyone may have written the URL, so invalid values are omitted. */
 
 export const RANGES = {
   "15m": { ms: 900_000, words: "the last 15 minutes" },

@@ -38,7 +38,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
       error={update.error}
       onClose={onClose}
       onSubmit={(draft) => {
-        // An unchanged expiry date keeps its time of day.
+        // If the date of the expiry is unchanged, the expiry keeps its time of day.
         const isSameDay = draft.expiresOn === dateOf(before.expires);
         update.mutate(
           {
@@ -88,7 +88,7 @@ export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
   );
 }
 
-/** Reduces a root key to the permissions that it uses. The dialog shows the difference first. */
+/** Dialog that reduces a root key to the permissions that it uses. It first shows the difference. */
 export function NarrowRootKey({
   rootKey,
   narrowTo,

@@ -3,8 +3,8 @@ import { curlLine } from "../../components/curl-line.ts";
 import { SecretDialog } from "../../components/secret-dialog.tsx";
 
 /**
- * Shows a root key that was just created. Its curl command calls a procedure that requires no permission, so the command works with any
- * permissions of the key.
+ * Shows a root key that was just created. Its curl command calls a procedure that requires no permission, so the command works whatever
+ * permissions the key has.
  */
 export function NewRootKey({
   secret,

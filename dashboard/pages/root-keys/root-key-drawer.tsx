@@ -133,7 +133,7 @@ function Details({
   );
 }
 
-/** Shows a permission; one for a single API is a link to it. */
+/** Shows a permission. A permission for a single API links to the API. */
 function Tuple({ tuple }: { tuple: string }): ReactNode {
   const [type, id = "*"] = tuple.split(".");
   const code = <code>{tuple}</code>;

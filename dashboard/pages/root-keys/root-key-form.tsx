@@ -11,7 +11,7 @@ export interface RootKeyDraft {
   readonly name: string;
   readonly environment: string;
   readonly permissions: readonly string[];
-  /** Local date, `YYYY-MM-DD`, at the end of which the root key expires; empty if it never expires. */
+  /** Local date, `YYYY-MM-DD`. The root key expires at the end of this day; empty if it never expires. */
   readonly expiresOn: string;
 }
 
@@ -30,7 +30,7 @@ function endOfDay(date: string): number | undefined {
 export const dateOf = (expires: number | undefined): string =>
   expires === undefined ? "" : localInput(expires).slice(0, 10);
 
-/** Returns the reason why the form cannot be submitted yet; `undefined` if it can. */
+/** Returns the reason why the form cannot be submitted yet; `undefined` if the form can be submitted. */
 export function problemOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
   if (name.trim().length < 3) return "Enter a name of at least 3 characters.";
   if (environment !== "" && !ENVIRONMENT.test(environment)) return "Enter an environment such as production.";
@@ -38,7 +38,7 @@ export function problemOf({ name, environment, permissions, expiresOn }: RootKey
   return permissions.length === 0 ? "Choose at least one permission." : undefined;
 }
 
-/** Returns what the root key is: "A root key named “ci” that may verify key on all APIs and their keys, never expires." */
+/** Describes the root key: "A root key named “ci” that may verify key on all APIs and their keys, never expires." */
 export function outcomeOf({ name, permissions, expiresOn }: RootKeyDraft): string {
   const named = name.trim() === "" ? "" : ` named “${name.trim()}”`;
   const expires = expiresOf({ expiresOn });

@@ -3,7 +3,7 @@ import { choiceIn, textsIn } from "../../search-params.ts";
 const STATES = ["active", "disabled", "expired"] as const;
 
 export interface RootKeySearch {
-  /** Text that the name, the id or the visible start of a root key contains. */
+  /** Text to search for in the names, ids and visible starts of root keys. */
   readonly search?: string;
   readonly environment?: string;
   readonly state?: (typeof STATES)[number];

@@ -13,7 +13,7 @@ test.each([
   expect(inWords(permissions)).toBe(words),
 );
 
-test("every root key action can be selected, but global actions not for a single id", () => {
+test("every root key action can be selected, but a global action cannot be selected for a single id", () => {
   const chosen = RESOURCES.flatMap(({ type }) => actionsOf(type, "*").map((action) => `${type}.*.${action}`));
   expect(chosen.toSorted()).toEqual(ALL_GRANTS.toSorted());
   expect(actionsOf("api", "api_1")).not.toContain("create_api");
@@ -24,13 +24,13 @@ test.each(PRESETS)("root key preset $label contains only valid permissions", ({ 
   expect(tuples("api_1").length).toBeGreaterThan(0);
 });
 
-test("root key form warns of wildcards and of permissions to create root keys", () => {
+test("root key form warns about wildcards and about permissions to create root keys", () => {
   expect(warningsOf(["api.api_1.verify_key", "api.*.create_api"])).toEqual([]);
   expect(warningsOf(["api.*.verify_key"])).toEqual([expect.stringContaining("to all APIs or namespaces")]);
   expect(warningsOf(["workspace.*.create_root_key"])).toEqual([expect.stringContaining("create or change root keys")]);
   expect(warningsOf(["api.api_1.decrypt_key", "installation.*.read_workspace"])).toHaveLength(2);
 });
 
-test("root key permission difference lists removed and added permissions", () => {
+test("difference between root key permissions lists removed and added permissions", () => {
   expect(differenceOf(["b", "a"], ["c", "a"])).toEqual({ goes: ["b"], comes: ["c"] });
 });

@@ -28,7 +28,7 @@ export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange:
 
 function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
-  // State when the dialog opened, which keeps the text of the dialog stable while it closes.
+  // State when the dialog opened. The dialog uses it so that its text does not change while it closes.
   const [wasOn] = useState(isOn);
   const update = useChange("admin.updateSettings", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
   const action = wasOn ? "Turn usage queries off" : "Turn usage queries on";

@@ -45,7 +45,7 @@ describe("the query limits form", () => {
   });
 });
 
-test("query limit has a label, or its server description if unknown", () => {
+test("query limit has a label, or the server's description if the limit is unknown", () => {
   expect(boundText(aBound(), 1000)).toBe("1,000 queries");
   expect(["queriesPerHour", "querySecondsPerHour"].map((name) => fieldLabel(aBound({ name })))).toEqual([
     "Queries per hour",

@@ -8,7 +8,7 @@ export type Bound = Data<"admin.getSettings">["bounds"][number];
 interface Words {
   readonly label: string;
   readonly unit: string;
-  /** Description of the limit, one sentence. */
+  /** Description of the limit, in one sentence. */
   readonly about: string;
 }
 
@@ -66,7 +66,7 @@ const WORDS: Readonly<Record<string, Words>> = {
 export const wordsOf = ({ name, about }: Pick<Bound, "name" | "about">): Words =>
   Object.hasOwn(WORDS, name) ? (WORDS[name] as Words) : { label: name, unit: "", about };
 
-/** Returns the label of a field, which names the unit. */
+/** Returns the label of a field, including the unit. */
 export function fieldLabel(bound: Pick<Bound, "name" | "about">): string {
   const { label, unit } = wordsOf(bound);
   return unit === "" || label.toLowerCase().split(" ").includes(unit) ? label : `${label} (${unit})`;

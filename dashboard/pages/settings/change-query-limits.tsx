@@ -10,7 +10,7 @@ import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf
 /** Form with all query limits. Only changed limits are sent, in one request. */
 export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
-  // Limits when the form was opened. Concurrent changes by others neither affect the form nor are sent.
+  // Limits when the form was opened. Concurrent changes by others do not affect the form, and saving does not overwrite them.
   const [opened] = useState(bounds);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const update = useChange("admin.updateQueryLimits", { refreshes: ["admin.getSettings", "admin.getUsageState"] });

@@ -64,7 +64,7 @@ export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode
 const ROOT_KEYS_READ = 100;
 const NAMES_SHOWN = 5;
 
-/** Lists the root keys that lose access: those that are valid now, with a notice if one may belong to the operator. */
+/** Lists the root keys that lose access: those that are currently valid. Adds a notice if one of them may belong to the operator. */
 function ItsRootKeys({ workspaceId }: { workspaceId: string }): ReactNode {
   const { data, error, refetch } = useRootKeysOf(workspaceId);
   if (error !== null) return <ErrorNote error={error} doing="Reading the root keys" again={() => void refetch()} />;
@@ -110,7 +110,7 @@ function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: b
   );
 }
 
-/** Reads the root keys of any workspace, which need not be the one that the page shows. */
+/** Reads the root keys of any workspace, even if the page shows another one. */
 function useRootKeysOf(workspace: string) {
   const { report } = useContext(ConnectionContext);
   const api = useMemo(() => createApi({ workspace, report }), [workspace, report]);

@@ -137,7 +137,7 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
   );
 }
 
-/** Shown instead of a control that the person has no permission to use. */
+/** Text to show instead of a control that the person has no permission to use. */
 const WhoChanges = ({ needed: required, who }: { needed: string; who: string }): ReactNode => (
   <p className="muted">
     To change the quota, you need <code>{required}</code>, which {who} hold.

@@ -13,7 +13,7 @@ export const quotaText = (perMinute: number | null): string =>
 export const NAME_HINT =
   "1 to 63 letters, digits, dots, dashes and underscores, not beginning with ws_. The name is also valid as a Kubernetes label value.";
 
-/** Returns the problem of a name, to be shown at its field; `undefined` while the name is empty. */
+/** Returns the problem with a name, to show at its field; `undefined` while the name is empty. */
 export function nameProblem(name: string): string | undefined {
   const problem = name === "" ? undefined : workspaceNameProblem(name);
   return problem === undefined ? undefined : `${problem[0]?.toUpperCase()}${problem.slice(1)}.`;

@@ -23,7 +23,7 @@ import { quotaText, type Workspace } from "./workspace.ts";
 export const Route = createLazyRoute("/workspaces")({ component: WorkspacesPage });
 const here = getRouteApi("/workspaces");
 
-/** The open dialog, and the workspace that it edits. */
+/** The open dialog, and the workspace that it changes. */
 type Opened =
   | { readonly kind: "create" }
   | { readonly kind: "rename" | "quota" | "disable" | "enable"; readonly workspace: Workspace };

@@ -31,7 +31,7 @@ function UsagePage(): ReactNode {
   const search = here.useSearch();
   const navigate = useNavigate({ from: "/usage" });
   const [isPaused, setPaused] = useState(false);
-  // A custom range is an object; `useMemo` keeps the same object while the URL does not change.
+  // A custom range is an object. `useMemo` returns the same object while the URL does not change.
   const range = useMemo(() => rangeOf(search), [search]);
   const everyMs = refreshMsOf(windowOf(range, 0).bucket);
   const [nowMs, askNow] = useNow(everyMs, isPaused);
@@ -51,7 +51,7 @@ function UsagePage(): ReactNode {
     askNow();
     void state.refetch();
   };
-  // `rows` is listed twice because two charts show the outcomes.
+  // `rows` is listed twice, because two charts use this query.
   const common = commonError([rows, ...all].map(({ error }) => error));
   const panel = { again, isReportedAbove: common !== undefined };
 
@@ -179,7 +179,7 @@ function UsagePage(): ReactNode {
   );
 }
 
-/** Returns the same filters for the Requests page, whose longest range is 7 days. */
+/** Returns the same filters for the Requests page. Its longest range is 7 days. */
 const requestsOf = ({ range = "24h", api, key, owner, outcome }: UsageSearch) => ({
   ...(range === "1h" ? {} : { range: range === "7d" || range === "30d" ? ("7d" as const) : ("24h" as const) }),
   ...(api === undefined ? {} : { api }),
@@ -200,7 +200,7 @@ const numbersOf = ({
   credits: number;
 }) => [verifications, refused, credits];
 const NO_LATENCY = { data: [], error: null, isFetching: false };
-/** Id that is queried for an API that does not exist. No key space has this id. */
+/** Id to query instead of an API that does not exist. No key space has this id. */
 const NO_KEY_SPACE = "none";
 
 function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string | undefined): UsageFilter {
@@ -218,7 +218,7 @@ function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string
 const hasFilter = ({ api, key, owner, outcome }: UsageSearch): boolean =>
   [api, key, owner, outcome].some((each) => each !== undefined);
 
-/** Returns the error that at least two charts share, so that it is shown only once. */
+/** Returns an error that at least two charts have in common, so that the page shows it only once. */
 function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined {
   const found = errors.filter((error) => error !== null);
   const [first] = found;

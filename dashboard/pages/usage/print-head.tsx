@@ -6,7 +6,7 @@ import type { TimeWindow } from "../../usage/buckets.ts";
 import type { UsageSearch } from "../../usage/search.ts";
 import { outcomeInWords } from "../../usage/series.ts";
 
-/** What a printed report says at its top instead of the buttons: workspace, period, filters and time. */
+/** Head of a printed report, which replaces the buttons: workspace, period, filters and time. */
 export function PrintHead({
   search: { api, key, owner, outcome },
   window,

@@ -17,8 +17,8 @@ const readKeys = (rows: readonly Record<string, unknown>[]): TopRow[] => readTop
 const readOwners = (rows: readonly Record<string, unknown>[]): TopRow[] => readTopRows(rows, "external_id");
 
 /**
- * Runs all queries of the Usage page for one point in time: all charts refresh together. Two queries run at a time, because the server runs
- * two per workspace at once; more would only wait there and delay other clients.
+ * Runs all queries of the Usage page for the same point in time, so all charts refresh together. Only two queries run at a time, because
+ * the server runs two per workspace; more would wait at the server and delay other clients.
  */
 export function usePictures(
   range: Range,
@@ -51,7 +51,9 @@ export function usePictures(
   return { state, window, sql, rows, outcomes, keys, owners, limits, hasLatency, latency };
 }
 
-/** Returns the body of the latency query. The query ends with the window, so that the same minute is not requested twice. */
+/**
+ * Returns the body of the latency query. The query covers the time up to the end of the window, so that a minute is not requested twice.
+ */
 const latencyBody = (
   { fromMs, toMs, bucket }: TimeWindow,
   { keySpaceId, keyId, externalId }: UsageFilter,

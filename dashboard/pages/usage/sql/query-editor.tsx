@@ -10,7 +10,7 @@ import { KEYWORDS, offersAt, type QuerySchema } from "../../../usage/completion.
 
 /*
  * Query editor. It runs in a shadow root, where CodeMirror keeps its styles in adopted style sheets, because the page's
- * Content-Security-Policy forbids style elements. The Tab key moves the focus, as everywhere.
+ * Content-Security-Policy forbids style elements. The Tab key moves the focus, as in other fields.
  */
 
 const DIALECT = SQLDialect.define({
@@ -52,8 +52,8 @@ const COLOURS = syntaxHighlighting(
 );
 
 /**
- * The editor inserts text that is typed over a selection. A browser that does so itself copies the old formatting into a style attribute,
- * which the page's Content-Security-Policy forbids.
+ * The editor inserts text that is typed over a selection. If the browser inserted the text, it could copy the old formatting into a style
+ * attribute, which the page's Content-Security-Policy forbids.
  */
 const typeOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
@@ -71,7 +71,7 @@ const fromPage = Annotation.define<true>();
 const setParseError = StateEffect.define<number | undefined>();
 const FAULT = Decoration.mark({ class: "cm-fault" });
 
-/** Marks the error position until the text there changes. */
+/** Marks the error's position until the text at this position changes. */
 const fault = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marked, { effects, docChanged, state }) => {
@@ -94,14 +94,14 @@ export interface GivenText {
 }
 
 export interface QueryEditorProps {
-  /** A new object requests a replacement. Otherwise, the editor keeps the typed text and only reports its changes. */
+  /** A new object replaces the editor's content. The same object leaves the typed text unchanged. */
   readonly given: GivenText;
   readonly schema: QuerySchema | undefined;
   /** Offset of the error in the text. */
   readonly problemAt: number | undefined;
   readonly describedBy: string;
   readonly onChange: (sql: string) => void;
-  /** Called with the current text of the editor, which may be newer than the text that the page rendered last. */
+  /** Called with the current text of the editor, which may be newer than the last rendered text. */
   readonly onRun: (sql: string) => void;
 }
 

@@ -6,7 +6,7 @@ import { defaultChoice, type PlotChoice, plotColumns, plotted, type Rows } from 
 
 const NONE = "";
 
-/** Plots the rows of a result; the person selects the x column, the value column, and the column that separates the lines. */
+/** Plots the rows of a result; the person selects the x column, the value column, and the column whose values become separate lines. */
 export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows: Rows }): ReactNode {
   const can = useMemo(() => plotColumns(columns, rows), [columns, rows]);
   const [chosen, setChosen] = useState<PlotChoice>();

@@ -38,8 +38,8 @@ function SqlPage(): ReactNode {
     setGiven({ text });
   };
   /**
-   * Query in the page's URL that was loaded or written last. A query that the page itself wrote to the URL is not loaded again, because the
-   * user may have typed more since.
+   * The query that was last read from or written to the page's URL. A query that the page itself wrote to the URL is not loaded again,
+   * because the user may have typed more since.
    */
   const addressed = useRef(given.text);
   // Shows the query in a new URL, for example after the Back button.

@@ -25,7 +25,7 @@ const PROCEDURES = {
   ratelimits: "analytics.getRatelimits",
 } as const;
 
-/** Runs one query at a time: a new query replaces the running one. Leaving the page cancels the query, in the analytics store as well. */
+/** Runs one query at a time: a new query replaces the running one. Leaving the page cancels the query, even in the analytics store. */
 export function useQueryRun(): { run: QueryRun; start: (sql: string) => void; cancel: () => void } {
   const api = useApi();
   const [run, setRun] = useState<QueryRun>({ kind: "none" });
