@@ -11,7 +11,9 @@ export const ADVISORY_LOCKS = {
   openWorkspaces: 7_053_007,
 } as const;
 
-/** Takes the lock for the session of `db`, which must be a single connection, not a pool. Returns false if another session holds it. */
+/**
+ * Takes the lock for the session of `db`, which must be a single connection, not a pool. Returns false if another session holds the lock.
+ */
 export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [
     ADVISORY_LOCKS[lock],
@@ -19,7 +21,7 @@ export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS):
   return rows[0]?.taken === true;
 }
 
-/** Takes the lock for the session of this connection, and waits for it up to the connection's `statement_timeout`. */
+/** Takes the lock for the session of this connection. Waits at most for the connection's `statement_timeout`. */
 export async function waitForLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS[lock]]);
 }
@@ -34,7 +36,7 @@ export async function takeLock(tx: Queryable, lock: keyof typeof ADVISORY_LOCKS)
   await tx.query("select pg_advisory_xact_lock($1)", [ADVISORY_LOCKS[lock]]);
 }
 
-/** Takes the lock until the transaction ends. Returns false when another session holds it. */
+/** Takes the lock until the transaction ends. Returns false if another session holds the lock. */
 export async function tryLockInTransaction(tx: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
   const text = "select pg_try_advisory_xact_lock($1) as taken";
   const { rows } = await tx.query<{ taken: boolean }>(text, [ADVISORY_LOCKS[lock]]);

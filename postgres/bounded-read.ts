@@ -48,8 +48,8 @@ function releaseTurn(turns: FairScheduler): void {
 }
 
 /**
- * Runs read statements with a timeout of `msMax` each. Potentially slow reads use at most half of the connections. Returns `TOO_SLOW` if a
- * statement timed out, or no slot was free within `msMax`.
+ * Runs read statements, each with a timeout of `msMax`. Reads that run through this function use at most half of the connections. Returns
+ * `TOO_SLOW` if a statement timed out, or no slot was free within `msMax`.
  */
 export async function inBoundedRead<T>(
   db: Pool,
@@ -60,7 +60,7 @@ export async function inBoundedRead<T>(
   if (!(await acquireTurn(db, turns, msMax))) return "TOO_SLOW";
   try {
     return await withoutOutbox(db, async (tx) => {
-      // The third argument limits the setting to this transaction, like `set local`.
+      // The third argument of `set_config` limits the setting to this transaction, like `set local`.
       const text = "select set_config('statement_timeout', $1, true)";
       await tx.query({ name: "limit-statement-time", text, values: [`${msMax}ms`] });
       return read(tx);

@@ -9,7 +9,7 @@ class CopyQuery extends pg.Query {
   readonly #rows: Buffer;
 
   constructor(text: string, rows: Buffer, callback: (error: Error | null) => void) {
-    // The types of `pg` describe only a submitted query without a callback; the class accepts the callback of any query.
+    // In the types of `pg`, a submitted query has no callback. In fact, the class accepts a callback for any query.
     super(text as never, callback as never);
     this.#rows = rows;
   }

@@ -13,8 +13,8 @@ const constraintOf = (error: unknown): string | undefined =>
 /** Serialization failure and deadlock: the transaction was rolled back in favor of another, and a retry may succeed. */
 const LOST_RACES: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /**
- * SQLSTATE of a missing referenced row, for example a row that was deleted concurrently. A retry finds the row missing, and reports that to
- * the caller.
+ * SQLSTATE of a missing referenced row, for example a row that was deleted concurrently. A retry finds that the row is missing, and reports
+ * this to the caller.
  */
 const FOREIGN_KEY_VIOLATION = "23503";
 const UNIQUE_VIOLATION = "23505";
@@ -24,7 +24,7 @@ export function isRetryable(error: unknown): boolean {
   const code = failureCode(error);
   if (code === undefined) return false;
   if (LOST_RACES.has(code) || code === FOREIGN_KEY_VIOLATION) return true;
-  // Two random ids were equal: the retry generates a new one (api-v2.md section 5.1).
+  // Two random ids were equal, and a retry generates a new one (api-v2.md section 5.1).
   return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
 }
 
@@ -55,14 +55,14 @@ const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(["08", "3D", "53", "57"
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|timeout expired|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
 
-/** Whether the database is unreachable or shutting down, as opposed to having rejected a statement. */
+/** Whether the database is unreachable or shutting down, rather than having rejected a statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const code = failureCode(error);
   if (code !== undefined) return NETWORK_CODES.has(code) || UNAVAILABLE_CLASSES.has(code.slice(0, 2));
   return error instanceof Error && UNAVAILABLE_MESSAGE.test(error.message);
 }
 
-/** Whether the database is unreachable for all workspaces, as opposed to being slow or failing for a single workspace. */
+/** Whether the database is unreachable for all workspaces, rather than slow or failing for a single workspace. */
 export const isUnavailableForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
 /** SQLSTATE class of authentication failures: wrong password, unknown user, or an address that is not allowed to connect. */
@@ -75,7 +75,7 @@ export function databaseProblem(error: unknown): "away" | "refuses" | undefined 
   const isOurFile = failureCode(error) === "ENOENT" && "syscall" in error && error.syscall !== "connect";
   if (isOurFile) return undefined;
   if (isDatabaseUnavailable(error)) return "away";
-  // A database that is being set up rejects connections until its users exist.
+  // While a database is being set up, it rejects connections until its users exist.
   if (failureCode(error)?.startsWith(REFUSED_CLASS) === true) return "refuses";
   return databaseProblem(error.cause);
 }
@@ -87,13 +87,13 @@ export const isUniqueViolation = (error: unknown, constraint: string): boolean =
 export interface WaitingBounds {
   readonly lockMsMax: number;
   readonly statementMsMax: number;
-  /** Maximum idle time between two statements: ends the transaction of a process that hangs. Default: unlimited. */
+  /** Maximum idle time between two statements. It ends the transaction of a process that hangs. Default: unlimited. */
   readonly idleMsMax?: number;
 }
 
 /**
- * Sets time limits for the rest of the transaction: a statement that waits for a lock or runs for longer fails, and `isWaitOver` recognizes
- * its error.
+ * Sets time limits for the rest of the transaction: a statement that waits for a lock or runs for too long fails with an error that
+ * `isWaitOver` recognizes.
  */
 export async function limitWaiting(
   tx: Queryable,

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("two Postgres statements with the same name and different SQL are each prepared once", async () => {
+test("two Postgres statements with the same name and different SQL are both prepared, each only once", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   try {
     for (let time = 0; time < 2; time++) {
@@ -27,7 +27,7 @@ test("two Postgres statements with the same name and different SQL are each prep
   }
 });
 
-test("named Postgres statement truncates its name but not the hash", () => {
+test("long name of a Postgres statement is truncated, but its hash is not", () => {
   const [one, other] = [preparedName("x".repeat(80), "select 1"), preparedName("x".repeat(80), "select 2")];
   expect(one).toHaveLength(63);
   expect(one).not.toBe(other);

@@ -10,8 +10,8 @@ const prepared = new Map<string, { readonly name: string; readonly full: string 
 
 /**
  * Returns the name under which a connection prepares a statement: the given name, for readers of `pg_prepared_statements`, and a hash of
- * the text. A connection rejects a second text under a known name, so without the hash, two statements with the same name would fail
- * depending on which one a pooled connection ran first.
+ * the text. A connection rejects a second text under the same name. Without the hash, two statements with the same name would therefore
+ * conflict whenever both ran on one pooled connection.
  */
 export function preparedName(name: string, text: string): string {
   const known = prepared.get(text);
@@ -26,7 +26,7 @@ type Query = (config: unknown, ...rest: unknown[]) => never;
 
 /** A connection that names its prepared statements by `preparedName`, like all connections of the api-server. */
 export class NamedClient extends pg.Client {
-  /** The type `never` is compatible with each of the overloads. */
+  /** The type `never` is compatible with the parameters of every overload. */
   override query(...[config, ...rest]: never[]): never {
     return (super.query as Query).call(this, named(config), ...rest);
   }

@@ -2,7 +2,7 @@ import pg from "pg";
 import { NamedClient } from "./named-client.ts";
 
 /**
- * Address of Postgres, `postgres://user:password@host/database`. A function is called for each new connection, so that the password may
+ * Address of Postgres, `postgres://user:password@host/database`. A function is called for each new connection, so that the password can
  * change while the process runs; open connections are unaffected.
  */
 export type DatabaseUrl = string | (() => string);
@@ -60,7 +60,7 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
     // Time after which Postgres cancels a statement. By then, the request that sent the statement has timed out (60 s), so the result is
     // useless.
     statement_timeout: STATEMENT_MS_MAX,
-    // Time after which the connection is closed, because a Postgres that hangs, or whose host is unreachable, does not cancel the statement
+    // Time after which the connection is closed, because a Postgres server that hangs or is unreachable does not cancel the statement
     // itself. Otherwise the pool would fill up with dead connections.
     query_timeout: options.responseMsMax ?? STATEMENT_MS_MAX + 5_000,
     keepAlive: true,

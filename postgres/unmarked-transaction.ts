@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 
 /**
- * Runs a transaction on rows that have no outbox triggers and are not cached, so that no cache entry has to be dropped; for all other rows
- * use `inTransaction`. Commits when `work` returns, rolls back when it throws, and does not retry.
+ * Runs a transaction that invalidates no cache entries. Use it only for rows that have no outbox triggers and are not cached; for all other
+ * rows use `inTransaction`. Commits when `work` returns, rolls back when it throws, and does not retry.
  */
 export async function withoutOutbox<T>(db: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   const tx = await db.connect();

@@ -29,7 +29,7 @@ const COMPRESSED = /\.(js|css|html|svg)$/;
  */
 const SHARED_BY_PAGES = 12;
 const SHARED = [
-  // A separate file, because Home, which most people open first, has no table.
+  // The table has a separate file, because Home, which most people open first, has no table.
   {
     name: "table",
     test: /tanstack\/(virtual-core|react-virtual)|components\/(table|table-foot|use-selection)\./,
@@ -78,11 +78,11 @@ async function build(): Promise<void> {
         modulePreload: { polyfill: false },
         reportCompressedSize: false,
         chunkSizeWarningLimit: Number.POSITIVE_INFINITY,
-        // Writes one style file, because all styles together are about 8 kB compressed, and one file is cheaper than twenty requests.
+        // Writes a single style file: it has about 8 kB compressed, which is cheaper than twenty requests for small files.
         cssCodeSplit: false,
         rolldownOptions: {
           output: { codeSplitting: { groups: SHARED } },
-          // Hides notes about directives with which libraries mark modules for browsers, because all modules here run in browsers.
+          // Hides warnings about directives that mark a library's modules for browsers, because all modules here run in browsers.
           onLog: (level, log, report) => log.code !== "MODULE_LEVEL_DIRECTIVE" && report(level, log),
         },
       },
@@ -91,7 +91,7 @@ async function build(): Promise<void> {
     // Makes the directory readable: a temporary directory is readable only by its owner, but the server may run as another user.
     await chmod(next, 0o755);
     await writeFile(join(next, STAMP), madeFrom);
-    // Ignores a missing directory, for example because a concurrent build has moved it; the result of that build is equivalent.
+    // Ignores a missing directory. A concurrent build may have moved it, and the result of that build is equivalent.
     await rename(DASHBOARD_DIST, last).catch(() => undefined);
     await rename(next, DASHBOARD_DIST).catch((error) => {
       if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;

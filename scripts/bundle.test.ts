@@ -37,7 +37,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
 
-  test("bundle is one file, and the files that it reads at run time are in the same folder", async () => {
+  test("bundle is one file, and the files that it reads at run time are in the same directory", async () => {
     const outermost = Object.keys(files).map((path) => path.split("/")[0]);
     const apart = [...(hasGrpcExtAuth ? ["grpc-ext-auth.mjs"] : []), ...(checksNode ? ["program.mjs"] : [])];
     expect((await readdir(join(folder, name))).sort()).toEqual(
@@ -45,7 +45,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
     );
   });
 
-  test("bundle runs without installed libraries", async () => {
+  test("bundle runs without node_modules", async () => {
     const { stdout } = await run(process.execPath, [programOf(name), "--help"], { cwd: folder, env: {} });
     expect(stdout).toMatch(/^(postern|Usage)/);
   });
@@ -81,7 +81,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   const args = ["--workspace", "ws_1", "--policy", "pol_1", "--upstream", "http://127.0.0.1:9"];
   const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0"];
 
-  test("idle gate opens the gRPC ext-auth endpoint from the endpoint's own bundle file", async () => {
+  test("idle gate loads the gRPC ext-auth endpoint from the endpoint's own bundle file", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
   });

@@ -29,8 +29,8 @@ interface Part {
 }
 
 /**
- * Entry of the separate file. It has its own copies of its imports, so it must not import modules with state. The caller passes the
- * decision function as an argument.
+ * Entry point of the separate file. The file has its own copies of the modules that it imports, so these must not have state. The caller
+ * passes the decision function as an argument.
  */
 const GRPC_EXT_AUTH = { entry: "sidecar/ext-auth/grpc-server.ts", file: "grpc-ext-auth.mjs" };
 
@@ -56,7 +56,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcExtAuth: true, checksNode: true },
 };
 
-/** Empties the directory and writes the component into it. Returns the bundled inputs. */
+/** Empties the directory and writes the component into it. Returns the bundled source files. */
 export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
@@ -107,8 +107,8 @@ async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
     logLevel: "warning",
     plugins: [GRPC_EXT_AUTH_APART, LLHTTP_AS_BYTES],
   });
-  // Replaces the non-ASCII characters of comments, which esbuild does not escape. One such character makes V8 store the complete source with
-  // two bytes per character: 2 MB for every pod.
+  // Replaces the non-ASCII characters of comments, which esbuild does not escape. A single such character would make V8 store the complete
+  // source with two bytes per character, which costs 2 MB in every pod.
   writeFileSync(outfile, readFileSync(outfile, "utf8").replace(/[^\0-\x7f]/g, "?"));
   return metafile;
 }
@@ -122,8 +122,8 @@ const GRPC_EXT_AUTH_APART: Plugin = {
 };
 
 /**
- * Replaces the import of llhttp, a CommonJS module that exports a Buffer. When an ES module imports it, esbuild would give each of the
- * Buffer's 54,000 bytes a getter: 8 MB of heap in every pod.
+ * Replaces the import of llhttp, a CommonJS module that exports a Buffer. For an import by an ES module, esbuild would define a getter for
+ * each of the Buffer's 54,000 bytes, which costs 8 MB of heap in every pod.
  */
 const LLHTTP_AS_BYTES: Plugin = {
   name: "llhttp-as-bytes",

@@ -12,7 +12,8 @@ import { bundle } from "./bundle.ts";
 
 /*
  * `make test` and `make test-all` (`--all`): run the type check, the linter and the tests in sequence, even after a failure. The last line,
- * "N passed, N failed", counts every test, and the type check and the linter as one each. `--record` writes test/durations.json.
+ * "N passed, N failed", counts every test, and counts the type check and the linter as one test each. `--record` writes
+ * test/durations.json.
  */
 
 const { values: options } = parseArgs({
@@ -63,7 +64,7 @@ async function asOne(name: string): Promise<Count> {
 type Counts = Count & { skipped: number };
 
 async function allTests(): Promise<Counts> {
-  // Builds the dependency here, because otherwise the build would count against the timeout of the first test that needs it.
+  // Builds the dependency now. Otherwise the build would count against the timeout of the first test that needs it.
   await prepare(prepareKubernetes);
   await prepare(findChromium);
   return countedTests("test");
@@ -102,7 +103,7 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
     () => undefined,
   );
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  // Counts a test file that cannot be loaded, or whose hook failed, because it has no failed test to count.
+  // Counts a test file that cannot be loaded, or whose hook failed, as one failure, because none of its tests counts as failed.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
@@ -127,7 +128,7 @@ function failuresOf(report: Report): string[] {
 
 const firstLine = (text: string): string => stripVTControlCharacters(text).split("\n", 1)[0]?.slice(0, 300) ?? "";
 
-/** Builds or installs a dependency now, so that the time does not count against the timeout of a test. */
+/** Builds or installs a dependency before the tests, so that this does not count against the timeout of a test. */
 async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
     await get();

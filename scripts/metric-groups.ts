@@ -24,7 +24,7 @@ export interface MetricGroup {
   readonly title: string;
   /** Components that export the group. */
   readonly parts: readonly Part[];
-  /** Setting that is required for the export. */
+  /** Setting that enables the export of the group. */
   readonly only?: string;
   readonly metrics: readonly Metric[];
 }

@@ -18,7 +18,7 @@ export interface Component {
 }
 
 /**
- * Returns the packages that have at least one file in the component, by name. An input from a bundler plugin has the prefix `PLUGIN:`.
+ * Returns, by name, the packages that have at least one file in the component. An input from a bundler plugin has the prefix `PLUGIN:`.
  * Throws if a package has no license.
  */
 export function componentsOf(inputs: readonly string[]): Component[] {

@@ -2,7 +2,7 @@ import express, { type RequestHandler } from "express";
 import { type Asked, type Caller, REPORTS } from "../apps/typescript/outcome.ts";
 import { verify } from "../apps/typescript/verify-with-fetch.ts";
 
-/** Allows a request whose key meets the requirements. Handlers read the caller from `response.locals.caller`. */
+/** Returns a middleware that allows requests whose key meets the requirements. Handlers read the caller from `response.locals.caller`. */
 function needsKey(asked: Asked): RequestHandler {
   return async (request, response, next) => {
     const outcome = await verify(request.headers.authorization, asked);

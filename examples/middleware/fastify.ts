@@ -5,7 +5,9 @@ import { verify } from "../apps/typescript/verify-with-fetch.ts";
 const app = fastify();
 app.decorateRequest("caller", undefined);
 
-/** Allows a request whose key meets the requirements. The handler reads the caller from `request.getDecorator("caller")`. */
+/**
+ * Returns a hook that allows requests whose key meets the requirements. The handler reads the caller from `request.getDecorator("caller")`.
+ */
 function needsKey(asked: Asked): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const outcome = await verify(request.headers.authorization, asked);

@@ -5,7 +5,7 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { type Asked, type Caller, REPORTS } from "../apps/typescript/outcome.ts";
 import { verify } from "../apps/typescript/verify-with-fetch.ts";
 
-/** Allows a request whose key meets the requirements. Handlers read the caller from `c.var.caller`. */
+/** Returns a middleware that allows requests whose key meets the requirements. Handlers read the caller from `c.var.caller`. */
 const needsKey = (asked: Asked) =>
   createMiddleware<{ Variables: { caller: Caller } }>(async (c, next) => {
     const outcome = await verify(c.req.header("authorization"), asked);

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 
 /*
- * The app behind the gate. It handles no keys: it reads the caller from the headers that the gate sets and returns them.
- * Usage: node app.ts [PORT]
+ * The app behind the gate. It handles no keys. It reads the caller from the headers that the gate sets, and returns these headers. Usage:
+ * node app.ts [PORT]
  */
 const server = createServer((request, response) => {
   const identity = Object.fromEntries(

@@ -12,7 +12,7 @@ import { Api, type Ports, type Ready, startParts } from "./parts.ts";
  */
 
 const HERE = import.meta.dirname;
-/** Maximum time until an edit or a disabled key takes effect, which usually takes milliseconds. */
+/** Maximum time to wait until an edit or a disabled key takes effect. Usually it takes milliseconds. */
 const ENFORCED_WITHIN_MS = 5000;
 const WINDOW_MS = 3_600_000;
 
@@ -43,7 +43,7 @@ async function steps(ready: Ready, manifests: string): Promise<number> {
   const none = await send(ready, undefined);
   table.add("no key", none, none.status === 401);
 
-  // Repeats the request until the gate knows the new key, which reaches the gate asynchronously.
+  // Repeats the request until the gate has received the new key, which happens asynchronously.
   const lacking = await untilStatus(ready, reader.key, 403, async () => undefined);
   const known = `made just now, known at the sidecar after ${ms(lacking.tookMs)}`;
   table.add("a key without the permission orders.write", lacking.reply, lacking.inTime, known);
@@ -100,7 +100,7 @@ async function send(ready: Ready, key: string | undefined): Promise<Reply> {
   return { status: response.status, retryAfter: response.headers.get("retry-after"), identity: body.identity ?? {} };
 }
 
-/** Makes the change, then repeats the request until the gate returns the expected status, measuring from the change. */
+/** Makes the change, then repeats the request until the gate returns the expected status. Measures the time from the change until then. */
 async function untilStatus(ready: Ready, key: string, wanted: number, change: () => Promise<unknown>) {
   await change();
   const madeAt = performance.now();
@@ -122,8 +122,8 @@ async function raiseLimit(manifests: string): Promise<void> {
 }
 
 /**
- * Waits for the next window if the current one is about to end. Windows are aligned to the clock, so the count of ten could otherwise
- * restart in the middle of the step.
+ * Waits for the next window if the current one is about to end. Windows are aligned to the clock, so otherwise the counter could restart in
+ * the middle of the step.
  */
 async function untilWindowHasRoom(): Promise<void> {
   const remainingMs = WINDOW_MS - (Date.now() % WINDOW_MS);

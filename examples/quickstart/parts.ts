@@ -26,12 +26,12 @@ export interface Ports {
 
 export interface Parts {
   readonly ready: Ready;
-  /** Resolves when a process has exited or this process receives a signal to stop. */
+  /** Resolves when one of the processes has exited, or when this process receives a signal to stop. */
   readonly untilEnded: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts the sample app, and `postern dev` in front of it. Throws an error with the last log lines if one of them does not start. */
+/** Starts the sample app, and `postern dev` in front of it. If one of the two does not start, throws an error with its last log lines. */
 export async function startParts(options: { manifests: string; data: string; ports: Ports }): Promise<Parts> {
   const children: ChildProcess[] = [];
   const stop = async () => {

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 /*
- * Creates `sidecar/ext-auth/generated`: messages and services of the gRPC ext-auth endpoint, from the Go modules of their owners (versions
- * in `go.mod`). Requires Go and network access to npm, so run the script manually: `node scripts/gateway-protocols/make.ts`.
+ * Creates `sidecar/ext-auth/generated`: the messages and services of the gRPC ext-auth endpoint, from the Go modules that define them
+ * (versions in `go.mod`). Requires Go and network access to npm, so run the script manually: `node scripts/gateway-protocols/make.ts`.
  */
 
 const HERE = import.meta.dirname;
@@ -29,7 +29,7 @@ try {
   const packages = TOOLS.flatMap((tool) => ["--package", tool]);
   const command = ["exec", "--yes", ...packages, "--", "buf", "generate", "--template", join(work, "template.json")];
   execFileSync("npm", command, { cwd: work, stdio: "inherit" });
-  // Removes files that the protobuf library already includes.
+  // Removes generated files that the protobuf library already contains.
   rmSync(join(work, "out/google/protobuf"), { recursive: true });
   cpSync(join(OUT, "README.md"), join(work, "out/README.md"));
   rmSync(OUT, { recursive: true, force: true });

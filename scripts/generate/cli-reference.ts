@@ -19,11 +19,11 @@ export const cliReference: Target = {
 interface Group {
   readonly title: string;
   readonly options: Readonly<Record<string, OptionRow>>;
-  /** Text of docs/reference/cli.md that explains the options of the group. */
+  /** Text in docs/reference/cli.md that explains the options of the group. */
   readonly text?: string;
 }
 
-/** Groups of options that commands share. A command that has all options of a group refers to the group. */
+/** Groups of options that commands share. The page says that a command has the group, if it has all of its options. */
 const SHARED: readonly Group[] = [
   { title: "API options", options: connection },
   { title: "Manifest options", options: setOptions },
@@ -33,7 +33,7 @@ const SHARED: readonly Group[] = [
   { title: "Import options", options: importOptions, text: IMPORT_RULES },
 ];
 
-/** Texts that several commands share, each with the text that replaces it on the page. */
+/** Texts that several commands share. Each has a shorter text that replaces it on the page. */
 const ELSEWHERE = new Map([
   [` ${IMPORT_RULES}`, ""],
   [EXIT_CODES_HELP, "The [exit code](../explain.md#exit-codes) names the outcome."],
@@ -64,7 +64,7 @@ function page(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** Returns the commands by the first word of their name, in the order of its first command. */
+/** Returns the commands grouped by the first word of their name. The groups have the order of their first commands. */
 function nounsOf(commands: readonly Command[]): Command[][] {
   const nouns = new Map<string, Command[]>();
   for (const command of commands) {
@@ -74,7 +74,7 @@ function nounsOf(commands: readonly Command[]): Command[][] {
   return [...nouns.values()];
 }
 
-/** Returns the sections of the commands with the same first word. Option groups that all of these commands have are named once. */
+/** Returns the sections of the commands with the same first word. Option groups that all of these commands share are mentioned once. */
 function chapter(commands: readonly Command[]): string[] {
   const [first, ...others] = commands;
   if (first === undefined) return [];
@@ -103,10 +103,13 @@ const textOf = ({ summary, description }: Command): string =>
     `${summary}.${description === undefined ? "" : ` ${description}`}`.replaceAll(PERMISSIONS, ""),
   );
 
-/** Sentence about permissions, which only `--help` shows. A dot within a permission is followed by no space. */
+/**
+ * Matches a sentence about permissions, which only `--help` shows. The sentence ends at a dot before a space, because permissions contain
+ * dots.
+ */
 const PERMISSIONS = / Requires .*?\.(?=\s|$)/g;
 
-/** Returns the section of a command. `described` holds the option texts that the chapter already contains, so that each appears once. */
+/** Returns the section of a command. `described` has the option texts that the chapter already contains, so that each appears only once. */
 function section(command: Command, common: readonly Group[], described: Set<string>, heading: string): string[] {
   const { name, response, options } = command;
   const shared = sharedBy(command);

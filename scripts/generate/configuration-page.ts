@@ -13,7 +13,7 @@ export const configurationPage: Target = {
 };
 
 async function page(): Promise<string> {
-  // Settings that services share come first, in a section for each combination of services.
+  // Settings that services share come first. Each combination of services has its own section.
   const titleOf = (services: readonly string[]): string =>
     `postern ${services.join(", ").replace(/, (?=[^,]*$)/, " and ")}`;
   const all = await settings();
@@ -55,7 +55,7 @@ function entry(names: string, text: string, facts: readonly (string | undefined)
 interface Setting {
   readonly names: string;
   readonly text: string;
-  /** Accepted values, and the default. */
+  /** Returns the accepted values and the default. */
   readonly values: readonly (string | undefined)[];
   readonly services: string[];
 }
@@ -103,7 +103,7 @@ const valuesOf = ({ type, accepts }: OptionRow): string | undefined =>
 /** Units that add no information to the name of the option. */
 const OBVIOUS = /^(?:file path|directory path|name|text|id|image|secret|flag)$/;
 
-/** Returns the accepted values, without a unit that the values or the name of the option show. */
+/** Returns the accepted values. Omits the unit if the values or the name of the option show it. */
 function bounds({ unit, says }: { unit: string; says: string }): string | undefined {
   if (unit === "port") return undefined;
   if (says === "") return OBVIOUS.test(unit) ? undefined : unit;

@@ -2,7 +2,7 @@ import { COMMANDS } from "../../cli/commands.ts";
 import { VARIABLES } from "../../cli/variables.ts";
 import type { Target } from "./target.ts";
 
-/** Generates cli/known-variables.ts, so that the image of a component knows the variables of all components without their commands. */
+/** Generates cli/known-variables.ts, so that each image has the list of all components' variables without including all commands. */
 export const knownVariables: Target = {
   name: "known variables",
   files: async () => {

@@ -26,7 +26,7 @@ function reference(): string {
   ].join("\n");
 }
 
-/** Returns the section of a kind. `described` maps each long text to the first kind that contains it, to which later kinds refer. */
+/** Returns the section of a kind. `described` maps each long text to the first kind that contains it. Later kinds refer to that kind. */
 function section(
   { kind, description, shortNames, specSchema, statusSchema }: KindDefinition,
   described: Map<string, string>,
@@ -49,7 +49,7 @@ function section(
   ];
 }
 
-/** Matches the rows of fields that every status has; these fields have their own section. */
+/** Matches the rows of fields that every status has. These fields have their own section. */
 const COMMON_STATUS = /^- `status\.(?:conditions|observedGeneration)\b/;
 
 function rowsOf(schema: Structural, path: string): string[] {
@@ -116,7 +116,7 @@ function range(from: number | undefined, to: number | undefined, unit: string): 
   return from === undefined || from === 0 ? `at most ${to}${unit}` : `${from} to ${to}${unit}`;
 }
 
-/** Returns the minimum of a duration, which only its CEL rule contains. */
+/** Returns the minimum of a duration, from its CEL rule, because the schema does not contain it elsewhere. */
 const minimumDuration = (schema: Structural): string =>
   /must be (at least [1-9]\d* ms)/.exec(rulesOf(schema).join(" "))?.[1] ?? "";
 

@@ -35,7 +35,10 @@ function section({ title, parts, only, metrics }: MetricGroup): string[] {
   ];
 }
 
-/** Returns the lines of a metric. `listed` holds the label descriptions that the section already contains, so that each description appears once. */
+/**
+ * Returns the lines of a metric. `listed` has the label descriptions that the section already contains, so that each description appears
+ * only once.
+ */
 function entry({ name, help, labels, bad }: Metric, listed: Set<string>): string[] {
   const of = Object.entries(labels ?? {}).map(([label, values]) => {
     const list = typeof values === "string" ? values : values.map((value) => `\`${value}\``).join(", ");
@@ -48,7 +51,7 @@ function entry({ name, help, labels, bad }: Metric, listed: Set<string>): string
   return [`- \`${name}\`: ${meaning}`, ...(bad === "" ? [] : [`  - ${withLinks(bad)}`])];
 }
 
-/** Links names of alerts to their runbook entries. */
+/** Turns names of alerts into links to their runbook entries. */
 const withLinks = (text: string): string =>
   text.replace(/\bPostern[A-Z]\w+/g, (alert) => `[${alert}](alerts.md#${alert.toLowerCase()})`);
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -24,7 +24,10 @@ export const openApi: Target = {
   files: async () => new Map([...documents()].map(([name, text]) => [`${FOLDER}/${name}`, text])),
 };
 
-/** Generates the digests of the documents (for `sha256sum --check`), so that each API change shows in a diff. */
+/**
+ * Generates digests of the documents, in the format of `sha256sum --check`. The digests are in git, so each change of the API appears in a
+ * diff.
+ */
 export const openApiDigests: Target = {
   name: "digests of the OpenAPI documents",
   files: async () => {

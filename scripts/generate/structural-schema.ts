@@ -2,8 +2,8 @@ import * as z from "zod";
 import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
 
 /*
- * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each value has one type; there is no $ref, const or
- * conditional; an object has either listed properties or one schema for all of them. The API server prunes unknown fields, so
+ * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each value has one type; there are no $ref, const
+ * or conditionals; an object has either listed properties or one schema for all its properties. The API server prunes unknown fields, so
  * `additionalProperties: false` has no counterpart.
  */
 
@@ -52,7 +52,7 @@ export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Str
 function convert(schema: JsonSchema, path: string): Structural {
   const structural: Structural = {};
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
-  // Extends the description, because `kubectl explain` shows neither the pattern nor the alternative types.
+  // Describes the accepted form, because `kubectl explain` shows neither the pattern nor the alternative types.
   if (schema.pattern === DURATION_PATTERN) structural.description = `${schema.description} ${DURATION_FORM}`;
   // Rewrites `\u` escapes of JavaScript, which the Go regular expressions of the Kubernetes API server do not support.
   if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
@@ -66,7 +66,7 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
-  // Handles a value without a type that has a list of allowed values.
+  // Handles a value that has a list of allowed values but no type.
   else if (structural["x-kubernetes-preserve-unknown-fields"] === true && Array.isArray(schema.enum))
     delete structural.type;
   else if (schema.anyOf !== undefined || Array.isArray(schema.type))

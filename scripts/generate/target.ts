@@ -4,6 +4,6 @@ export interface Target {
   readonly files: () => Promise<ReadonlyMap<string, string>>;
   /** Directory that contains only files of this target; any other file in it is stale. */
   readonly ownsFolder?: string;
-  /** Whether git ignores the generated files, so that a new checkout lacks them. */
+  /** Whether git ignores the generated files. If so, a new checkout does not have them. */
   readonly isIgnored?: true;
 }

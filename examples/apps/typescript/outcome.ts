@@ -62,7 +62,7 @@ export function outcomeOf(response: Verification): Outcome {
     case "USAGE_EXCEEDED":
       return refuse(429, "The API key has no credits left.");
     default:
-      // This status covers INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
+      // This is the status for INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
       return refuse(403, "The API key may not do this.");
   }
 }
@@ -70,8 +70,8 @@ export function outcomeOf(response: Verification): Outcome {
 export const noKey = (): Outcome => notAuthenticated("An API key is needed: Authorization: Bearer KEY");
 
 /**
- * Returns the outcome for a request whose key could not be verified, because Postern did not respond in time or the response is not a
- * verification. The reason is for your log, not for your caller.
+ * Returns the outcome for a request whose key could not be verified, because Postern did not respond in time, or because the response is
+ * not a verification. The reason is for your log, not for your caller.
  */
 export function unavailable(reason: unknown): Outcome {
   console.error("verification failed:", reason instanceof Error ? reason.message : reason);

@@ -8,7 +8,7 @@ const client = new Unkey({
   serverURL: POSTERN_API_URL,
   rootKey: POSTERN_ROOT_KEY,
   timeoutMs: DEADLINE_MS,
-  // By default the client retries for a long time, and its timeout applies to each attempt separately.
+  // Disables retries: by default the client retries for a long time, and its timeout applies to each attempt separately.
   retryConfig: { strategy: "none" },
 });
 

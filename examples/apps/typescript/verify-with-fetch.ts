@@ -21,11 +21,11 @@ export async function verify(authorization: string | undefined, asked: Asked): P
       method: "POST",
       headers: { authorization: `Bearer ${POSTERN_ROOT_KEY}`, "content-type": "application/json" },
       body: JSON.stringify({ key, ...asked }),
-      // The signal also aborts reading the body.
+      // The timeout signal also aborts reading the body.
       signal: AbortSignal.timeout(DEADLINE_MS),
     });
     const answer = (await response.json()) as { data?: Verification; error?: { title: string; detail: string } };
-    // A response about a rejected key also has status 200. Any other status means that the call itself failed, for example because the root
+    // The response for a rejected key also has status 200. Any other status means that the call itself failed, for example because the root
     // key lacks a permission.
     if (answer.data === undefined)
       throw new Error(`${response.status} ${answer.error?.title}: ${answer.error?.detail}`);

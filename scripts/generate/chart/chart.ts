@@ -52,7 +52,7 @@ const chartYaml = ({ version, description }: { version: string; description: str
     "",
   ].join("\n");
 
-/** Returns the webhook configurations as a template, which replaces these names with the names of the Helm release. */
+/** Returns the webhook configurations as a Helm template, in which the names of the release replace the fixed names. */
 function webhooksYaml(): string {
   const configurations = webhookConfigurations({
     name: "NAME",
