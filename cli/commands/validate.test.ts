@@ -41,18 +41,21 @@ test("validate rejects an object that is defined twice, within a file and across
   expect((await validate(["-"], `${role("one")}---\n${elsewhere}`)).code).toBe(0);
 });
 
-test.each(["", "# nothing\n", "---\n---\n"])("validate rejects an input that contains no manifest: %j", async (text) => {
-  const folder = folderOf({ "a.yaml": text });
-  for (const [path, stdin] of [[folder], [join(folder, "a.yaml")], ["-", text]] as const) {
-    const ran = await validate([path], stdin);
-    expect(ran).toMatchObject({
-      code: 1,
-      out: [`${path}:1: manifest: file: contains no manifest`, "1 file, 1 problem"],
-    });
-  }
-  // An empty file is valid beside a manifest.
-  expect((await validate([folderOf({ "a.yaml": text, "b.yaml": role("one") })])).code).toBe(0);
-});
+test.each(["", "# nothing\n", "---\n---\n"])(
+  "validate rejects an input that contains no manifest: %j",
+  async (text) => {
+    const folder = folderOf({ "a.yaml": text });
+    for (const [path, stdin] of [[folder], [join(folder, "a.yaml")], ["-", text]] as const) {
+      const ran = await validate([path], stdin);
+      expect(ran).toMatchObject({
+        code: 1,
+        out: [`${path}:1: manifest: file: contains no manifest`, "1 file, 1 problem"],
+      });
+    }
+    // An empty file is valid beside a manifest.
+    expect((await validate([folderOf({ "a.yaml": text, "b.yaml": role("one") })])).code).toBe(0);
+  },
+);
 
 test("validate reads a folder of JSON files, as kubectl does", async () => {
   const json = (kind: string) =>

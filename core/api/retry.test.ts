@@ -11,10 +11,13 @@ test("Retry-After is read as milliseconds, and ignored if it is not a number of 
   expect(ignored.map(readRetryAfterMs)).toEqual(ignored.map(() => undefined));
 });
 
-test.each([NO_RESPONSE, 500, 502, 503, 504])("only calls that may be executed twice are retried after status %d", (status) => {
-  expect(mayRetry(status, { isRepeatable: true })).toBe(true);
-  expect(mayRetry(status, { isRepeatable: false })).toBe(false);
-});
+test.each([NO_RESPONSE, 500, 502, 503, 504])(
+  "only calls that may be executed twice are retried after status %d",
+  (status) => {
+    expect(mayRetry(status, { isRepeatable: true })).toBe(true);
+    expect(mayRetry(status, { isRepeatable: false })).toBe(false);
+  },
+);
 
 test("any call is retried after 429, because the server rejects a call before executing it", () => {
   expect(mayRetry(429, { isRepeatable: false })).toBe(true);

@@ -134,7 +134,10 @@ export const PolicyRule = z.strictObject({
     z.int().min(0).max(1_000_000_000_000).describe("Credits per request; the default of keys.verifyKey is 1."),
     1,
   ),
-  ratelimits: z.array(RuleRatelimit).max(16).describe("Limits that a request is charged to: either all of them or none."),
+  ratelimits: z
+    .array(RuleRatelimit)
+    .max(16)
+    .describe("Limits that a request is charged to: either all of them or none."),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 

@@ -63,7 +63,8 @@ export const refillRun = defineCommand({
     const row = { date, ...done };
     const sentence = `refilled ${counted(row.refilled, "key")} due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
-    if (row.failed > 0) throw new Error(`${counted(row.failed, "due key")} could not be refilled; see the log for the reasons`);
+    if (row.failed > 0)
+      throw new Error(`${counted(row.failed, "due key")} could not be refilled; see the log for the reasons`);
     return 0;
   },
 });

@@ -8,8 +8,8 @@ const LENGTH_MAX = 63;
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /**
- * Returns `text` if it is a valid Kubernetes name. Otherwise returns its valid characters and a hash of the complete text: without the hash,
- * `Editor` and `editor!` would get the same name, and one manifest would overwrite the other's object.
+ * Returns `text` if it is a valid Kubernetes name. Otherwise returns its valid characters and a hash of the complete text: without the
+ * hash, `Editor` and `editor!` would get the same name, and one manifest would overwrite the other's object.
  * @param kind replaces a text without valid characters, such as `日本`.
  */
 export function objectNameOf(text: string, kind: string): string {
