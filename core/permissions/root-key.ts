@@ -83,8 +83,8 @@ export interface RootKeyPermission<Type extends PermissionType = PermissionType,
 const tupleFor = ({ type, action }: RootKeyPermission, id: string): string => `${type}.${id}.${action}`;
 
 /**
- * Returns whether `held` contains the permission for the object with this id, or, if `id` is omitted, for every object. The id is ignored if the
- * permission has no form with an id.
+ * Returns whether `held` contains the permission for the object with this id, or, if `id` is omitted, for every object. The id is ignored
+ * if the permission is valid only with `*`.
  */
 export function holdsPermission(
   permission: RootKeyPermission,
