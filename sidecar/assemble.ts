@@ -85,11 +85,11 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
       bufferedBytesMax: limits.bufferedBodyBytesMax,
     },
   };
-  // Any client can send a gRPC content type to get the longer timeouts of gRPC calls, so these apply only if the app speaks HTTP/2.
+  // Any client can set a gRPC content type to obtain the longer timeouts, so they apply only if the app speaks HTTP/2.
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Limiter for upgrades. An upgrade does not wait for a slot, because upgraded connections stay open for a long time.
+  // Limits upgraded connections. An upgrade does not wait for a slot, because upgraded connections stay open for a long time.
   const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,

@@ -2,17 +2,17 @@ import { getHeapStatistics } from "node:v8";
 import type { ProjectionLimits } from "../edge/projection/projection.ts";
 
 const MIB = 1024 * 1024;
-/** Heap that a gate uses before it caches the first key, as measured: code, libraries and the policy. */
+/** Measured heap use of a gate with an empty cache: code, libraries and the policy. */
 const BASE_BYTES = 22 * MIB;
 /** Share of the spare heap that the cache may use. Requests, counters, events and uncollected garbage use the rest. */
 const SHARE = 0.25;
-/** Maximum configurable share of the spare heap: above it, requests and garbage could exhaust the heap. */
+/** Maximum share of the spare heap that can be configured. A larger cache would leave too little memory for requests and garbage. */
 const SHARE_MAX = 0.5;
 const NEGATIVE_ENTRY_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
 /** Number of records per cached key: the key, its identity, and its share of the roles, APIs and overrides that keys have in common. */
 const RECORDS_PER_KEY = 2.5;
-/** Minimum number of records. It includes the active policy and its namespaces. */
+/** Minimum number of records, enough for the active policy and its namespaces. */
 const RECORDS_MIN = 1_000;
 
 /** Configured cache size. Default: derived from the heap. */

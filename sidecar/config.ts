@@ -37,7 +37,7 @@ export interface SidecarConfig {
   /** Base URL of error types, which have the form `{errorDocsUrl}/errors/<kind>`. */
   readonly errorDocsUrl: string;
   readonly logger: Logger;
-  /** Internal option that disables the checks, for a benchmark against a plain proxy. No flag or environment variable sets it. */
+  /** Disables the checks, for a benchmark against a plain proxy. Internal: no flag or environment variable sets it. */
   readonly checks?: false;
 }
 
@@ -55,7 +55,7 @@ export interface ExtAuthConfig {
   /** Address of the gRPC ext-auth endpoint, which serves Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
   /**
-   * Addresses of trusted gateways, whose information about a request and its client the gate uses. Ignored if gateways must present
+   * Addresses of trusted gateways. The gate believes what they report about a request and its client. Ignored if gateways must present
    * certificates.
    */
   readonly trusted: readonly IpRange[];
@@ -71,9 +71,9 @@ export interface Timeouts {
   readonly connectMs: number;
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
-  /** Maximum time without a byte of the app's response while the client reads it. */
+  /** Maximum time between two bytes of the app's response. Time during which the client is too slow to read does not count. */
   readonly bodyIdleMs: number;
-  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs` because such streams may be idle. */
+  /** Replaces `bodyIdleMs` for server-sent event streams, which may be idle for a long time. */
   readonly eventsIdleMs: number;
   /** Maximum time without a byte in either direction of an upgraded connection; 0 means no limit. */
   readonly tunnelIdleMs: number;
@@ -99,7 +99,7 @@ export interface Timeouts {
   readonly closeMs: number;
   /** Maximum time for which a request waits until the credits of its key are loaded. */
   readonly creditLoadMs: number;
-  /** Age at which open connections and streams are checked again, and the interval of later checks. */
+  /** Interval at which the admission of each open connection or stream is checked again. */
   readonly recheckMs: number;
   readonly reportMs: number;
   /** Interval of pings on connections of the gRPC ext-auth endpoint. */
@@ -152,15 +152,15 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer is free, which can be 1.3
   // MB. Within 120 s, a client that reads 11 KB per second reaches that.
   responseReadMs: 120_000,
-  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer response, the app might be working for a
-  // client that has disconnected.
+  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer one, the client may have disconnected, and the
+  // app would work in vain.
   halfClosedMs: 10_000,
-  // Timeout of a request body. A client that has begun to send usually has the complete body ready, and lossy networks recover in less than
-  // 10 s.
+  // Timeout of a request body. A client that has begun to send usually has the complete body ready, and a lossy network recovers in less
+  // than 10 s.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
-  // Idle timeout of client connections. Load balancers usually have a shorter timeout, so they close a connection before the gate does, and
-  // no request arrives at a closed connection.
+  // Idle timeout of client connections. It exceeds the usual timeout of load balancers, so that they close a connection first and never
+  // send a request on a connection that the gate is closing.
   keepAliveMs: 75_000,
   drainMs: 0,
   closeMs: 2_000,
@@ -178,13 +178,13 @@ export const DEFAULT_LIMITS: Limits = {
   // An idle connection takes about 6 KB, with HTTP/2 about 60 KB, so idle connections take at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
-  // Maximum concurrent requests to the app. An app that does not stream serves far fewer at a time, and 1,000 connections do not exceed its
-  // accept backlog or its file descriptor limit.
+  // Maximum concurrent requests to the app. An app that does not stream serves far fewer at a time. The number stays below the app's usual
+  // accept backlog and file descriptor limit.
   upstreamConnectionsMax: 1_000,
   // Upgraded connections are mostly idle, so their limit is higher. Each connection takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate still gets half of the capacity,
-  // although all its clients share one address.
+  // Maximum share of one address. A client cannot exclude the others. A proxy in front of the gate, whose clients all share its address,
+  // still gets half of the capacity.
   addressShare: 0.5,
   // Most API request bodies are smaller than this limit, and a waiting request keeps only a few network packets of its body in memory.
   bufferedBodyBytesMax: 16 * 1024,

@@ -32,8 +32,8 @@ export interface Credentials {
   /** Current credentials; `undefined` until the first ones are issued. */
   readonly current: { readonly username: string; readonly password: string } | undefined;
   /**
-   * Called when Redis has rejected the credentials, or when no credentials exist. Requests new credentials immediately, unless the last
-   * request was less than `REFUSED_PAUSE_MS` ago.
+   * Called when Redis has rejected the credentials, or when there are none. Requests new credentials immediately, unless the last ones were
+   * issued less than `REFUSED_PAUSE_MS` ago.
    */
   refused(): void;
   close(): void;
@@ -86,7 +86,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       problem = reason;
       const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
       const { min, max } = RETRY_AFTER_MS;
-      // Adds a random delay to `Retry-After`, so that gates that were rejected together do not retry together.
+      // Adds a random delay to `Retry-After`, so that gates that were rejected at the same time do not retry at the same time.
       askIn(
         reportedMs === undefined
           ? backoffMs(failures, RETRY)

@@ -12,7 +12,7 @@ export interface GateState {
   readonly projection: Projection;
   readonly follower: PolicyFollower;
   readonly counters: EdgeCounters;
-  /** Counters of failed attempts, which are separate because clients choose their identifiers. */
+  /** Counters of failed attempts. They are separate because clients choose their identifiers, and so could evict other counters. */
   readonly attemptCounters: EdgeCounters;
   /** Returns the time of the shared store, integer Unix ms. Until this time is known, the pod's own clock is used. */
   readonly nowMs: () => number;
@@ -38,7 +38,7 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const counters = edge.counters({ timeoutMs: timeouts.counterMs });
   const attemptCounters = edge.counters({ timeoutMs: timeouts.counterMs });
   projection.onDropped((ref) => {
-    // Called with `undefined` if the complete cache is invalid; the counters may have been rolled back too.
+    // Called with `undefined` if the complete cache is invalid. The counters may then have been rolled back too.
     if (ref === undefined) counters.forgetDenials();
   });
   // Truncates the estimated store time, because compared, counted and recorded times are integer milliseconds.

@@ -21,7 +21,7 @@ function labelOf(rule: number, { rules }: CompiledPolicy): string {
   return rule < 0 ? "default" : (rules[rule]?.name ?? String(rule + 1));
 }
 
-/** Returns functions that read the values of gauges from the components when Prometheus scrapes. */
+/** Returns functions that compute the values of gauges. They are called when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters, snapshot }: GateState,
   deps: {

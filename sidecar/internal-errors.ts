@@ -21,7 +21,7 @@ export class InternalErrorLog {
   /** Logs an unexpected error that ended one exchange or connection. Never throws. */
   readonly exchange = (error: unknown, requestId?: string): void => this.#note("exchange", error, requestId);
 
-  /** Logs an error that reached the process-wide handlers. */
+  /** Logs an error that no exchange or connection caught. */
   readonly stray = (error: unknown): void => this.#note("stray", error);
 
   /** Logs that a response from the app cannot be forwarded. */

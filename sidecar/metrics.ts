@@ -35,7 +35,7 @@ export class Metrics {
   staleDecisions = 0;
   /** Number of open connections and streams that were closed because their key was no longer valid. */
   connectionsRevoked = 0;
-  /** Number of connections at the connection limit: those rejected, and those evicted to admit others. */
+  /** Number of connections affected by the connection limit: `rejected` ones, and ones `evicted` to admit others. */
   readonly connectionLimit = { http1: { evicted: 0, rejected: 0 }, http2: { evicted: 0, rejected: 0 } };
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Number of requests at the ext-auth endpoints that were not decided, by reason. */

@@ -14,7 +14,7 @@ const HOST = "127.0.0.1";
 
 export interface ProbeResult {
   readonly ok: boolean;
-  /** Text for kubelet's Event, without data from the app. */
+  /** Text for the Event that kubelet records. It contains no data from the app. */
   readonly detail: string;
 }
 

@@ -171,7 +171,7 @@ const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   expectant: undefined,
 });
 
-/** Keeps the connection open, because a check that failed to run proves nothing about the key. */
+/** Keeps the connection open if a check throws, because that proves nothing about the key. */
 const stayOpen =
   (logger: Logger) =>
   (error: unknown): true => {
@@ -187,7 +187,7 @@ async function leave(config: SidecarConfig, { projection, counters, attemptCount
     counters.close(),
     attemptCounters.close(),
     edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
-    // Removes the report of this pod, and nothing else. The removal may fail while the store is unavailable.
+    // The removal may fail while the store is unavailable; the report then expires.
     edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),
   ]);
 }

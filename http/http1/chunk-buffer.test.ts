@@ -39,7 +39,7 @@ test("ChunkBuffer memory stays proportional to the buffered bytes for many small
   expect(buffered.take().buffer.byteLength).toBeLessThan(40_000);
 });
 
-test("bytes of a read that are passed on as a whole are freed, and a part of a read is not", () => {
+test("freeRead frees a buffer that spans a whole read, but not a part of a read", () => {
   const read = Buffer.from(new Uint8Array(64).fill(1).buffer);
   const part = read.subarray(1);
   freeRead(part);

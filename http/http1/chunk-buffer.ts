@@ -1,6 +1,6 @@
 /**
- * Joins the chunks of a body as they arrive. A chunk may be a single byte, and each separate buffer costs a few hundred bytes of memory and
- * a call in each layer. A chunk may also be a view of a large buffer, which it keeps in memory.
+ * Joins the chunks of a body as they arrive, because many small buffers are expensive: each costs a few hundred bytes of memory and a call
+ * in each layer. A chunk can also be a view that keeps a much larger buffer in memory.
  */
 export class ChunkBuffer {
   #bytes = 0;
@@ -18,7 +18,7 @@ export class ChunkBuffer {
       this.#joined = chunk;
       return;
     }
-    // The first chunk has no spare capacity, so the copy below never writes into its owner's buffer.
+    // The first chunk has no spare capacity, so the copy below always writes into a buffer of this class, never into the caller's.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     chunk.copy(this.#joined, from);
   }
@@ -42,8 +42,8 @@ function grown(joined: Buffer, bytes: number, bytesMin: number): Buffer {
 }
 
 /**
- * Frees the bytes of a read that were passed on as a whole, because V8 delays garbage collection until such memory has grown by 64 MiB.
- * Bytes that are only a part of a larger buffer are not freed, because others may use the rest.
+ * Frees the memory of a read. V8 delays garbage collection until such memory has grown by 64 MiB, so this code does not wait for it. A view
+ * of only a part of a larger buffer is not freed, because the rest may still be in use.
  */
 export function freeRead({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);

@@ -21,7 +21,9 @@ interface Thrown<E> {
   readonly args: readonly unknown[];
 }
 
-/** Catches exceptions that the listeners of an emitter throw. If `target` is a prototype, this applies to all its emitters. */
+/**
+ * Catches exceptions that the listeners of an emitter throw. If `target` is a prototype, this covers every emitter that inherits from it.
+ */
 export function guardEmits<E extends object>(target: E, onThrown: (thrown: Thrown<E>) => void): void {
   const { emit } = target as Emitter;
   (target as Emitter).emit = function (this: Emitter, event, ...args) {
@@ -51,7 +53,7 @@ export function guardSocket(socket: Socket, onInternalError: OnInternalError): v
   });
 }
 
-/** Returns message classes for `createServer`. They close the connection when a listener of a request or response throws. */
+/** Returns request and response classes for `createServer`. They close the connection when one of their listeners throws. */
 export function guardedMessages(onInternalError: OnInternalError): {
   IncomingMessage: typeof IncomingMessage;
   ServerResponse: typeof ServerResponse;

@@ -48,7 +48,7 @@ interface Exports {
 export const REQUEST = 1;
 export const RESPONSE = 2;
 
-/** Results of an execution of llhttp; all others are errors in the message. */
+/** Return codes of llhttp that do not mean a malformed message; every other code does, except `INVALID_VERSION` and `HTTP2_PREFACE`. */
 export const OK = 0;
 export const INVALID_VERSION = 9;
 export const PAUSED = 21;
@@ -105,7 +105,7 @@ export class LlhttpState {
     return llhttp.llhttp_execute(this.#pointer, input, to - from);
   }
 
-  /** Handles the end of the connection. Returns `OK` if the message may end with the connection. */
+  /** Handles the end of the connection. Returns `OK` if the message is complete without further bytes. */
   finish(callbacks: LlhttpCallbacks): number {
     current = callbacks;
     return llhttp.llhttp_finish(this.#pointer);

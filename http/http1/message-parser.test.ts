@@ -94,7 +94,7 @@ describe("consecutive messages", () => {
   });
 });
 
-test("MessageParser joins chunks of one read and does not copy a single one", () => {
+test("MessageParser joins chunks of one read and does not copy a single chunk", () => {
   const parser = new MessageParser("request", 1_000);
   const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const many = Buffer.from(`${head}${"1\r\nx\r\n".repeat(500)}3\r\nend\r\n`);
@@ -152,7 +152,7 @@ test.each([
   expect(readAll([Buffer.from(`${line}\r\nHost: a\r\n\r\n`, "latin1")])).toEqual([kind]);
 });
 
-test("MessageParser leaves it to its caller to reject other known HTTP versions", () => {
+test("MessageParser accepts a request with another known HTTP version", () => {
   const parser = new MessageParser("request", 1_000);
   parser.execute(Buffer.from("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 0);
   expect([parser.phase, parser.version]).toEqual(["complete", 20]);
@@ -185,7 +185,7 @@ describe("responses", () => {
   });
 });
 
-test("thousands of MessageParsers in the middle of a message stay independent", () => {
+test("thousands of MessageParsers in the middle of a message do not affect each other", () => {
   const parsers = Array.from({ length: 5_000 }, () => new MessageParser("request", 10_000));
   for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`GET /${i} HTTP/1.1\r\nX-Num`), 0);
   for (const [i, parser] of parsers.entries()) parser.execute(Buffer.from(`ber: ${i}\r\n\r\n`), 0);

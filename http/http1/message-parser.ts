@@ -54,7 +54,7 @@ export class MessageParser implements LlhttpCallbacks {
   keepsAlive = false;
   /** Body bytes of the last execution in one buffer: a view of the input if there was one chunk, a copy if there were several. */
   body: Buffer | undefined;
-  /** Number of chunks in `body`. A chunk that arrives in several reads counts once for each of them. */
+  /** Number of chunks in `body`. A chunk that arrives in several reads counts once per read. */
   chunks = 0;
   /** Whether the response has no body because of its request, for example because that was a HEAD request. */
   isBodyless = false;
@@ -68,7 +68,7 @@ export class MessageParser implements LlhttpCallbacks {
   #fields: string[] = this.headers;
   #isAtValue = true;
   #input: Buffer = NOTHING;
-  /** Offset in the input at which the current part starts. */
+  /** Offset in the input at which the current call of `llhttp_execute` starts. */
   #from = 0;
   #to = 0;
   #text = "";
@@ -81,7 +81,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.#headBytesMax = headBytesMax;
   }
 
-  /** Whether a head has begun to arrive. */
+  /** Whether a part of the head has arrived. */
   get isMidHead(): boolean {
     return this.phase === "head" && this.#hasBegun;
   }
@@ -131,7 +131,7 @@ export class MessageParser implements LlhttpCallbacks {
     return this.#over(input.length);
   }
 
-  /** Handles the end of the connection. Returns whether the message may end with the connection. */
+  /** Handles the end of the connection. Returns whether the message is complete without further bytes. */
   finish(): boolean {
     if (this.phase === "head" || this.phase === "failed") return false;
     if (this.phase === "complete") return true;

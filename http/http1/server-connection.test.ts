@@ -162,7 +162,7 @@ test("server connection reads no further request while responses are unread", as
   expect(isClosed()).toBe(true);
 });
 
-test("of too many connections with incomplete heads, the server closes the one that has waited longest", async () => {
+test("server with too many incomplete heads closes the connection that has waited longest", async () => {
   await open((exchange) => respond(exchange, exchange.url));
   const part = "GET /first HTTP/1.1\r\nHost: a\r\n";
   const first = opened.dial(part);

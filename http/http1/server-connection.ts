@@ -58,14 +58,14 @@ export interface ConnectionLimits {
   readonly keepAliveLines: string;
   /** Maximum bytes of a request body that are read and discarded after the response. */
   readonly drainBytesMax: number;
-  /** Maximum time for a client to read the last bytes of a response. Only then does the server parse the next request. */
+  /** Maximum time for a client to read the last bytes of a response. The server parses the next request only after they are read. */
   readonly responseReadMs: number;
 }
 
 const HELD_BYTES_MAX = 64 * 1024;
 const DRAIN_IDLE_MS = 10_000;
 const DRAIN_MS = 60_000;
-/** Maximum number of discarded body chunks, because the cost of parsing depends on the number of chunks and not on their size. */
+/** Maximum number of discarded body chunks. A limit on bytes is not enough, because each chunk costs time to parse, even if it is small. */
 const DRAIN_CHUNKS_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
@@ -100,7 +100,10 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #drainedBytes = 0;
   #drainedChunks = 0;
   #lingeredBytes = 0;
-  /** Deadline at which a connection that is ending is closed, as `performance.now()`, because the client may neither read nor close. */
+  /**
+   * Deadline of an ending connection, as `performance.now()`. The server then closes the socket, because the client may neither read nor
+   * close.
+   */
   #closeByMs = Number.POSITIVE_INFINITY;
 
   constructor(
@@ -140,7 +143,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.socket.destroy();
   }
 
-  /** Whether the connection has received a part of a head. */
+  /** Whether a request head has been partially received. */
   get isMidHead(): boolean {
     return this.#parser.isMidHead && !this.#isEnding;
   }

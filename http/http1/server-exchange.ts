@@ -95,7 +95,10 @@ export interface ServerExchange {
   readonly isOver: boolean;
   /** Called once when the connection closes before the response is complete. */
   onClose: (() => void) | undefined;
-  /** Called when the client half-closes the connection after its request: it may have disconnected, or may be waiting for the response. */
+  /**
+   * Called when the client half-closes the connection after its request. The client may have disconnected, or may still wait for the
+   * response.
+   */
   onInputEnd: (() => void) | undefined;
   /**
    * Whether the server still reads input for a short time after the last response of a connection, which lets the client read this
@@ -192,7 +195,7 @@ export class Http1Exchange implements ServerExchange {
   /** Begins to pass the body to a receiver; a later call replaces the receiver. */
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
-    // Must precede passing on the buffered part, because the receiver may then pause the body.
+    // The body must be resumed before its buffered part is passed on, because the receiver may pause the body again.
     this.resume();
     if (this.#earlyBytes > 0) {
       const [first] = this.#early;

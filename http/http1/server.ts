@@ -249,7 +249,7 @@ export class HttpServer {
     }
     this.#connections.delete(connection);
     const http2 = this.#handlers.http2(socket, early);
-    // The connection has just left the limiter as an HTTP/1.1 connection, so as an HTTP/2 connection it takes the capacity that this freed.
+    // The HTTP/1.1 connection has just left the limiter, so a slot is free for the same connection as HTTP/2.
     this.#room.enter(http2, sharer);
     this.#http2Limiter.enter(http2, sharer);
     this.#follow(http2);

@@ -83,12 +83,13 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   headers.push("host", named);
   if (isUpgrade) {
     headers.push("connection", "upgrade", "upgrade", "websocket");
-    // HTTP/2 does not require a WebSocket key. If a gateway forwards the key of an HTTP/1.1 client, that client verifies the response.
+    // An HTTP/2 client need not send a WebSocket key, so the gate generates one. A key that a gateway forwards from an HTTP/1.1 client is
+    // kept, because that client verifies the response.
     const madeKey = headers.includes(WEBSOCKET_KEY) ? undefined : randomBytes(16).toString("base64");
     if (madeKey !== undefined) headers.push(WEBSOCKET_KEY, madeKey);
     return { fault: undefined, method: "GET", target, headers, isUpgrade: true, madeKey };
   }
-  // In HTTP/1.1, a request that has neither `transfer-encoding` nor a length has no body.
+  // Without `transfer-encoding` or a length, an HTTP/1.1 request would have no body.
   if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
   return { fault: undefined, method, target, headers, isUpgrade: false, madeKey: undefined };
 }

@@ -27,7 +27,7 @@ export interface InputOptions {
   readonly onInternalError: OnInternalError;
 }
 
-/** Size in bytes from which joined data is passed on before the end of the current turn of the event loop. */
+/** Number of joined bytes at which data is passed on immediately instead of at the end of the current event loop turn. */
 const HANDED_BYTES = 16 * 1024;
 // Error code (RFC 9113, section 7).
 const INTERNAL_ERROR = 2;
@@ -84,7 +84,7 @@ export class StreamInput {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     if (this.#buffered.bytes > 0 || this.#isEnded) this.#handOverSoon();
-    // Reads the stream to enlarge its window by the buffered bytes.
+    // Makes Node enlarge the stream's window by the buffered bytes.
     if (!this.#isEnded && !this.#stream.destroyed) this.#stream._read(0);
   }
 

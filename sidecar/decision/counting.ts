@@ -29,7 +29,7 @@ export function createCounting(options: CountingOptions): CountingDeps {
       const pods = how === "LocalShare" ? podsAlive() : 1;
       const own = limits.map((charge) => ({ ...charge, limit: shareOfLimit(charge.limit, pods) }));
       const consumed = localCounters.consumeNow({ limits: own });
-      // Adds the charges with their full limits, because the counts are compared with the totals of all pods.
+      // Reports the charges with their full limits, not with this pod's share, because the counts are compared with the totals of all pods.
       if (consumed.passed) counters.addLater(limits, consumed.nowMs);
       return consumed;
     },
@@ -41,7 +41,10 @@ export function createCounting(options: CountingOptions): CountingDeps {
 const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Spends credits as soon as an api-server has loaded them into Redis, which the previous attempt to spend has requested. */
+/**
+ * Polls until an api-server has loaded the credits into Redis, and spends them. The previous, failed attempt to spend has requested the
+ * load.
+ */
 async function pollCredits(
   counters: Pick<EdgeCounters, "consume">,
   credits: CreditCharge,
@@ -54,7 +57,7 @@ async function pollCredits(
       const { credits: outcome } = await counters.consume({ limits: [], credits });
       if (outcome !== undefined && outcome.status !== "unknown") return outcome;
     } catch (error) {
-      // Errors are not retried, because the credits may have been spent, and a retry could spend them twice.
+      // Does not retry after an error: the credits may have been spent, and a retry could spend them twice.
       if (error instanceof CountersUnavailable) return UNKNOWN;
       throw error;
     }

@@ -190,7 +190,7 @@ class Deciding {
     if (rule !== undefined && this.#active !== undefined) this.#parts.refusals.note(this.#active, rule, decision);
   }
 
-  /** Returns the duration of the decision. The clock is read once, so that event and metrics contain the same value. */
+  /** Returns the duration of the decision. Reads the clock only once, so that the event and the metrics have the same value. */
   #tookMs(): number {
     if (this.#decidedMs === 0) this.#decidedMs = performance.now();
     return this.#decidedMs - this.#startedMs;

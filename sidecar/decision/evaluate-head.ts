@@ -71,7 +71,9 @@ export interface Refuse {
   readonly problem: Problem;
   /** Whether the connection must be closed, because it is uncertain where the request ends. */
   readonly closes: boolean;
-  /** Rule that rejected the request, as defined by `RuleCount`; `undefined` for rejections that do not depend on the policy. */
+  /**
+   * Rule that rejected the request, as an index in the sense of `RuleCount`; `undefined` for rejections that do not depend on the policy.
+   */
   readonly rule?: number;
 }
 
@@ -119,8 +121,8 @@ export function evaluateHead(
 }
 
 /**
- * Standard methods. Requests with any other method, which ext-auth endpoints may receive, are rejected: many apps treat `delete` like
- * `DELETE`, but rules do not.
+ * Standard methods. Any other method, which an ext-auth endpoint may receive, is rejected, because many apps treat `delete` like `DELETE`
+ * while rules distinguish them.
  */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");

@@ -50,13 +50,13 @@ export class Exchange {
   }
 
   #pass({ requestId, shown, admitted, identity }: Passed): void {
-    // A response was already sent if the body turned out to be malformed while the decision was pending.
+    // If the body turned out to be malformed while the decision was pending, a response has already been sent.
     if (this.#client.headersSent || this.#client.isOver) return;
     for (const text of identity) admitted.head.forwarded.push(text);
     admitted.head.forwarded.push("X-Postern-Request-Id", requestId);
     if (this.#kind === "upgrade") {
-      // Copies these members, because an upgraded connection may stay open for days and must not keep in memory the policy that admitted
-      // it.
+      // Copies only these members. An upgraded connection may stay open for days, and a reference to `admitted` would keep the policy in
+      // memory.
       const { method, path, hash, clientIp } = admitted;
       const { host, forwarded } = admitted.head;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp, head: { host, forwarded } } };
@@ -69,7 +69,7 @@ export class Exchange {
   }
 
   #refuse({ requestId, shown }: Decided, { problem, closes }: Refuse): void {
-    // A client that waits for `100 Continue` may or may not send its body (RFC 9110, 10.1.1).
+    // The connection closes, because it is unknown whether a client that waits for `100 Continue` will send its body (RFC 9110, 10.1.1).
     const close = closes || this.#kind !== "request";
     answerProblem(this.#parts.answering, this.#client, problem, { requestId, shown, close });
   }

@@ -45,7 +45,7 @@ describe("failed attempts over several gates", () => {
     await redis.close();
   });
 
-  test("guesses from one address get 429 across four gates, but a key that has succeeded from the address does not", async () => {
+  test("guesses from one address get 429 across four gates, but a key that has already succeeded from that address does not", async () => {
     const [first, , , last] = gates as [TestGate, TestGate, TestGate, TestGate];
     const good = await first.records.putKey();
     const neverUsedThere = await first.records.putKey();

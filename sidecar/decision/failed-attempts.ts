@@ -21,16 +21,13 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
  * not seen it. The name of that counter is a hash.
  */
 
-/** Maximum number of addresses whose failures are remembered. Beyond it, the oldest address is forgotten until it fails again. */
+/** Maximum number of remembered addresses with failures. Beyond it, the oldest address is forgotten until it fails again. */
 const ADDRESSES_MAX = 10_000;
-/** Maximum number of successful pairs of key and address that are remembered. */
+/** Maximum number of remembered pairs of a key and an address from which the key succeeded. */
 const SUCCESSES_MAX = 10_000;
-/** Age of a recorded success at which it is recorded again. */
+/** Minimum interval between two records of a success of the same key from the same address. */
 const REFRESH_MS = 600_000;
-/**
- * Maximum number of lookups per second for successes at other gates. A flood of guesses thus costs Redis less than looking up the guessed
- * keys would.
- */
+/** Maximum number of lookups per second for successes at other gates. This bounds the load that a flood of guesses puts on Redis. */
 const LOOKUPS_MAX = 200;
 
 /** Codes of requests with a guessed or an old key. */
@@ -46,7 +43,7 @@ export interface Attempt {
 }
 
 export interface FailedAttemptsDeps {
-  /** Separate from the counters of the rules' limits, so that many addresses do not evict those. */
+  /** Kept separate from the counters of the rules' limits, so that a large number of addresses cannot evict those counters. */
   readonly counters: Pick<EdgeCounters, "consume" | "peek" | "check">;
   readonly workspaceId: string;
   /** Returns the shared store's time, Unix ms. */
@@ -105,7 +102,7 @@ export class FailedAttempts {
     this.#consume(this.#counters(attempt).success);
   }
 
-  /** Consumes without waiting for the store, because charges with local accuracy are decided in this process. */
+  /** Consumes without waiting for the store: charges with local accuracy are decided in this process. */
   #consume(charge: LimitCharge): void {
     this.#deps.counters.consume({ limits: [charge] }).catch(this.#deps.onInternalError);
   }

@@ -24,8 +24,5 @@ function reasonOf(cause: unknown): string {
 }
 
 const CAUSES_MAX = 5;
-/**
- * Reason for credits that are not counted although the shared store is reachable: no api-server has loaded the remaining credits of the
- * key.
- */
+/** Reason why credits are not counted although the shared store is reachable: no api-server has loaded the key's remaining credits. */
 const NOT_LOADED = "they are not loaded, which api-servers do";

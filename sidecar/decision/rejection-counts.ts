@@ -19,7 +19,7 @@ export class RefusalCounts {
 
   /** Counts a rejection. `rule` is an index in the policy, −1 for the implicit rule, or `BEFORE_RULES` if no rule was reached. */
   note(active: Pick<ActivePolicy, "serial">, rule: number, decision: Decision): void {
-    // Skips a request that began under the previous policy, because an index may identify another rule there.
+    // Skips a request that began under the previous policy, in which the same index may identify another rule.
     if (active.serial < this.#serial) return;
     this.#follow(active);
     let counts = this.#byRule.get(rule);
@@ -36,7 +36,7 @@ export class RefusalCounts {
     return [...this.#byRule].flatMap(([rule, counts]) => [...counts].map(([code, count]) => ({ rule, code, count })));
   }
 
-  /** Returns the report of this pod: each of the largest counts, and the sum of all others. */
+  /** Returns the report of this pod: the largest counts individually, and the sum of all others. */
   of(active: Pick<ActivePolicy, "serial" | "policy">): PodRefusals {
     const all = this.all(active);
     all.sort((a, b) => b.count - a.count || a.rule - b.rule || (a.code < b.code ? -1 : 1));

@@ -10,8 +10,8 @@ import * as edge from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 
 /*
- * Verifies keys for the rules of a policy with edge/verification: the gate's data must be fresh enough for the policy, the key must belong
- * to the policy's API, and the rule defines the required permissions and the charges.
+ * Verifies keys for the rules of a policy, by means of edge/verification. The gate's data must be fresh enough for the policy, and the key
+ * must belong to the policy's API. The rule defines the required permissions and the charges.
  */
 
 export interface VerifyDeps extends edge.VerifyDeps {
@@ -36,7 +36,7 @@ export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Pro
 }
 
 /**
- * Returns whether an open connection may continue: repeats all checks except the counters, which were charged at its start. If the key
+ * Returns whether an open connection may continue. Repeats all checks except the counters, which were charged when it began. If the key
  * cannot be looked up, the connection continues as long as the gate's data is fresh enough for the policy.
  */
 export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boolean> {
@@ -53,7 +53,7 @@ function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | 
   return undefined;
 }
 
-/** The last plan of each rule that needs no key. */
+/** Most recent plan of each rule, for requests without a key. */
 const lastPlans = new WeakMap<CompiledRule, RulePlan>();
 
 /** Charges a request without a key to the limits of its rule. */
@@ -74,11 +74,11 @@ const optionsOf = (workspaceId: string, request: Uncredentialed): PlanOptions =>
 interface LastPlans {
   /** Serial number of the policy to which the plans belong; 0 before the first plan. */
   policy: number;
-  /** The last plan of each rule, at index `rule + 1` because rule indexes start at −1. */
+  /** Most recent plan for each rule, at index `rule + 1` because rule indexes start at −1. */
   byRule: (RulePlan | undefined)[];
 }
 
-/** The last plans of each key. Only plans of the active policy are retained. */
+/** Most recent plans of each key, one per rule. Only plans of the active policy are kept. */
 const lastPlansOfKey = KeyView.remember((): LastPlans => ({ policy: 0, byRule: [] }));
 
 class GateVerification extends RuleVerification<Question> {

@@ -4,9 +4,9 @@ import type { Certificate } from "../../edge/follow-certificate.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * Limits the connections of an ext-auth endpoint: many from trusted addresses, and few from others, because their requests are only
- * rejected. A connection beyond the limit is closed before the server reads data, including TLS, so that untrusted clients use neither
- * memory nor the capacity of the gateways.
+ * Limits the connections of an ext-auth endpoint. Trusted addresses get many. Others get few, because their requests are only rejected. A
+ * connection beyond the limit is closed before the server reads any data, including the TLS handshake, so that untrusted clients use
+ * neither memory nor the capacity of the gateways.
  */
 
 export interface ExtAuthConnectionLimits {
@@ -18,7 +18,10 @@ export interface ExtAuthConnectionLimits {
 
 /** Idle time before TCP keepalive probes, which detect a lost peer. */
 const KEEP_ALIVE_MS = 60_000;
-/** Maximum share of one address if gateways are identified by certificates, so that trust is unknown before the TLS handshake. */
+/**
+ * Maximum share of one address when gateways are identified by certificates. Whether an address is trusted is then unknown before the TLS
+ * handshake.
+ */
 const SHARE = 0.5;
 
 /** An ext-auth endpoint that does not listen yet. */

@@ -53,7 +53,7 @@ interface OpenCall {
   readonly request: Http2ServerRequest;
   readonly kind: CallKind;
   readonly sinceMs: number;
-  /** Time at which the complete response was written, as `performance.now()`; 0 before then. */
+  /** Time at which the complete response was written, as `performance.now()`; 0 until then. */
   answeredMs: number;
 }
 

@@ -51,8 +51,8 @@ const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
 /** Maximum delay until a health watch reports a change of the state. */
 const POLL_MS = 250;
 /**
- * Maximum size of a message. It is several times the maximum size of a head, because Envoy sends each header in two forms. This size and
- * the maximum number of calls bound the memory of the endpoint.
+ * Maximum size of a message. It is several times the maximum size of a head, because Envoy sends each header in two forms. This size times
+ * the maximum number of calls bounds the memory of the endpoint.
  */
 const MESSAGE_BYTES_MAX = 128 * 1024;
 /** Maximum number of concurrent calls per connection. Envoy opens more connections if necessary. */

@@ -1,8 +1,9 @@
 import type { Passed } from "../decision/decide.ts";
 
 /**
- * Returns the headers that a gateway sets for the app, as alternating names and values: the identity, and `X-Postern-Target`, which is the
- * checked path and query without keys. A gateway that forwards this target sends the app only the checked request.
+ * Returns the headers that a gateway sets for the app, as alternating names and values: the identity, and `X-Postern-Target`, which
+ * contains the checked path and query without keys. If the gateway forwards the request to this target, the app receives exactly the
+ * request that was checked.
  */
 export const headersForApp = ({ identity, requestId, admitted }: Passed): string[] => [
   ...identity,

@@ -53,7 +53,7 @@ export interface HttpExtAuth extends ExtAuthServer {
  */
 export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimits, tls?: TlsOptions): HttpExtAuth {
   const options = {
-    // The limit leaves room for the head of the evaluated request, a copy of its target, and the gateway's own headers.
+    // This size leaves room for the head of the evaluated request, a copy of its target, and the gateway's own headers.
     maxHeaderSize: 2 * limits.headBytesMax + 4096,
     headersTimeout: limits.requestHeadMs,
     requestTimeout: limits.requestHeadMs,

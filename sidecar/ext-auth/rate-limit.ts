@@ -85,7 +85,7 @@ export async function rateLimit(
 }
 
 /**
- * Returns the namespace with this id; if there is none, the existing namespace with this name. Also checks the namespaces of the policy,
+ * Returns the id of the namespace whose id or, if there is none, whose name is `domain`. Also checks the namespaces that the policy uses,
  * because name records may be missing or unreadable during an upgrade.
  */
 async function findNamespaceId(
@@ -108,11 +108,11 @@ async function findNamespaceId(
   const byName = await findByName(counting, domain);
   if (byName.status === "found") return byName.value.id;
   if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
-  // Uses the domain in place of the namespace id, so that limits in descriptors are counted even though the namespace is unknown.
+  // The namespace is unknown, so the domain serves as its id. This way, limits in descriptors are still counted.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 
-/** Finds a namespace by name. Also reads the namespace record, because the name record may be outdated during an upgrade. */
+/** Finds a namespace by name. Also reads the namespace record itself, because the name record may be outdated during an upgrade. */
 async function findByName(
   { projection, workspaceId }: VerifyDeps,
   name: string,

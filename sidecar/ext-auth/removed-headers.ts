@@ -1,7 +1,7 @@
 import { HOP_BY_HOP } from "../../core/policies/hop-by-hop.ts";
 import type { Head } from "../http/head.ts";
 
-/** Headers that a proxy sets itself, so removing them would be wrong or have no effect. */
+/** Headers that a proxy sets itself. Removing them would be wrong or have no effect. */
 const KEPT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "host", "content-length", "expect"]);
 
 /**

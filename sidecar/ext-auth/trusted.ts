@@ -1,8 +1,8 @@
 import { type IpRange, isInRange, parseIp } from "../../core/verification/ip-address.ts";
 
 /**
- * Returns whether a connection from this address may use the ext-auth endpoints, which rely on what gateways report about a request and its
- * client.
+ * Returns whether a connection from this address may use the ext-auth endpoints. Only trusted addresses may, because the endpoints believe
+ * what a gateway reports about a request and its client.
  */
 export type IsTrusted = (address: string | undefined) => boolean;
 

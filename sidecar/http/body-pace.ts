@@ -1,5 +1,5 @@
 export interface PaceLimits {
-  /** Maximum time without a byte, and the period over which `bytesPerSecondMin` is measured. */
+  /** Maximum time without a byte. Also the period over which `bytesPerSecondMin` is measured. */
   readonly idleMs: number;
   /** Minimum rate in bytes per second; 0 means no minimum. */
   readonly bytesPerSecondMin: number;

@@ -1,8 +1,8 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 
 /*
- * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (a Trailers-Only response). Clients would
- * derive the code from any other HTTP status: a rate limit would become UNAVAILABLE, which they retry immediately.
+ * Encodes a problem for a gRPC client as a Trailers-Only response: status 200 and `grpc-status` in one head that ends the stream. With any
+ * other HTTP status, clients would derive the gRPC code from it. A rate limit would become UNAVAILABLE, which they retry immediately.
  */
 
 /** Codes of `google.rpc.Code`. */

@@ -20,10 +20,12 @@ const CONTENT_LENGTH = 3;
 const TRANSFER_ENCODING = 4;
 const CONNECTION = 5;
 const FORWARDED_FOR = 6;
-/** A header that an app may read as one that rules match, because CGI servers replace all characters except letters and digits with `_`. */
+/**
+ * A header that an app could confuse with a header that rules match: CGI servers replace all characters except letters and digits with `_`.
+ */
 const ALIAS = 7;
 const CREDENTIAL = 16;
-/** Numbers from here on also identify one of the headers that the policy's rules name: its index times `NAMED` is added. */
+/** Numbers from here on also identify a header that the policy's rules match: its index times `NAMED` is added. */
 const NAMED = 256;
 
 /**
@@ -54,7 +56,7 @@ export interface Head {
   readonly hasBody: boolean;
   /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
-  /** Credential in the headers. If several contain one, the first in the policy's order of locations. */
+  /** Credential found in the headers. If several headers contain one, it is the first in the policy's order of locations. */
   readonly credential: string | undefined;
   /** Index of the credential's location in the policy's order. */
   readonly credentialAt: number;
@@ -63,16 +65,19 @@ export interface Head {
   readonly forwardedFor: string | undefined;
   /** Host in lower case, without a port; empty if absent. */
   readonly host: string;
-  /** Values of the headers that the policy's rules name, in the order of `RuleMatcher.headerNames`. Repeated headers are joined. */
+  /** Values of the headers that the policy's rules match, in the order of `RuleMatcher.headerNames`. Repeated headers are joined. */
   readonly ruleHeaders: readonly (string | undefined)[];
   /**
-   * Header whose value apps could read differently: it is matched by a rule, and occurs more than once or in an ambiguous spelling, or is
-   * removed by `Connection`.
+   * Header that a rule matches but whose value apps could read differently, because it occurs more than once, has an ambiguous spelling, or
+   * is removed by `Connection`.
    */
   readonly ambiguousHeader: string | undefined;
 }
 
-/** Header that the policy's locations name, with its schemes in lower case; the scheme `undefined` selects the complete value. */
+/**
+ * A header in which the policy looks for keys, with the lower-case schemes to look for (such as `bearer`). The scheme `undefined` means
+ * that the complete value is the key.
+ */
 interface CredentialHeader {
   readonly schemes: ReadonlyArray<{ readonly scheme: string | undefined; readonly at: number }>;
 }
@@ -83,8 +88,8 @@ const NO_RULES: Pick<RuleMatcher, "headerNames" | "matchedHeaders"> = { headerNa
 const NO_HEADERS: readonly (string | undefined)[] = [];
 
 /**
- * Compiles the reader of heads for a policy's credential locations and the headers that its rules name. Without locations, no header is a
- * credential.
+ * Compiles the reader of heads from the policy's credential locations and the headers that its rules match. Without locations, no header is
+ * a credential.
  */
 export function compileHeadReader(
   locations: readonly CredentialLocation[],
@@ -199,7 +204,7 @@ export function compileHeadReader(
     const named = namedInConnection(connection);
     if (named !== undefined) {
       forwarded = withoutNamed(forwarded, named);
-      // The app would not receive the header by which the rule was chosen.
+      // Such a header is ambiguous: it would select the rule, but the app would not receive it.
       for (const name of matchedHeaders) if (named.has(name)) ambiguousHeader = name;
     }
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
@@ -221,7 +226,10 @@ export function compileHeadReader(
   };
 }
 
-/** Finds a credential in a header that has one of the policy's schemes; `Authorization: Basic …`, for example, may be meant for the app. */
+/**
+ * Returns the credential if its scheme is one of the policy's. Other schemes, such as in `Authorization: Basic …`, may be meant for the
+ * app.
+ */
 function findInHeader(
   header: CredentialHeader | undefined,
   value: string,

@@ -14,7 +14,7 @@ export interface Admission {
   /** Hash of the key; `undefined` if no key was required. */
   readonly hash: string | undefined;
   readonly clientIp: string | undefined;
-  /** Host and headers, because the rules of a later policy may match others than those of the current policy. */
+  /** Kept because the rules of a later policy may match other hosts and headers than those of the current policy. */
   readonly head: Pick<Head, "host" | "forwarded">;
 }
 

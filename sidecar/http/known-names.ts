@@ -1,10 +1,10 @@
-/** Maximum number of cached names. A sender may use any number of names, but the relevant ones are few and short. */
+/** Maximum number of cached names. Clients may send any number of different names, but only a few, short ones occur often. */
 const KNOWN_NAMES_MAX = 1024;
 const NAME_LENGTH_MAX = 64;
 
 /**
- * Caches the meaning of a header name by its spelling. When unusual names have filled the cache, it is cleared and fills with the usual
- * names again.
+ * Caches the meaning of a header name by its spelling. A full cache is cleared, because unusual names may have filled it; the usual names
+ * soon return.
  */
 export function rememberName<Meaning>(known: Map<string, Meaning>, name: string, meaning: Meaning): void {
   if (name.length > NAME_LENGTH_MAX) return;
@@ -12,5 +12,5 @@ export function rememberName<Meaning>(known: Map<string, Meaning>, name: string,
   known.set(ownText(name), meaning);
 }
 
-/** Copies received text: a substring, or a lower-case form that is equal to it, would keep the complete text in memory. */
+/** Copies received text. A substring would keep the complete received text in memory, and so would `toLowerCase` if it changes nothing. */
 export const ownText = (received: string): string => Buffer.from(received, "latin1").toString("latin1");

@@ -18,7 +18,7 @@ import { type Problem, versionProblem } from "./responses.ts";
 
 export interface ListenerDeps extends RefuseDeps {
   readonly onInternalError: OnInternalError;
-  /** Returns whether connections from this address carry requests of many clients. */
+  /** Returns whether this address is a proxy, whose connections carry the requests of many clients. */
   readonly isProxy: (ip: string) => boolean;
   readonly onLimitReached: ServerHandlers["onLimitReached"];
 }
@@ -31,7 +31,7 @@ export interface ListenerLimits extends ServerLimits {
 /** Begins an exchange. Must never throw. */
 export type Begin = (exchange: ServerExchange) => void;
 
-/** Handlers of requests; a connection has one request at a time. */
+/** Handlers of requests. The requests of an HTTP/1.1 connection are handled one at a time. */
 export interface RequestHandlers {
   readonly request: Begin;
   /** Called for a client that waits for `100 Continue` before it sends its body. If `undefined`, the gate sends 100 and calls `request`. */
@@ -56,10 +56,10 @@ export function createListener(
     const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
-    // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrade requests
-    // over HTTP/1.0 must be ignored.
+    // Other upgrades are ignored, as RFC 9110, section 7.8, allows: after an upgrade to `h2c`, requests would bypass the gate. Upgrade
+    // requests over HTTP/1.0 must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      // The read scheduler keeps HTTP/2 connections, because they carry further streams.
+      // An HTTP/2 connection stays in the read scheduler, because it carries further streams.
       if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
@@ -82,7 +82,6 @@ export function createListener(
     exchange: ServerExchange | undefined,
   ): void {
     const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
-    // No other response can follow, because the exchange's response has begun.
     if (exchange === undefined) {
       onMalformed();
       endWithProblem(answering, connection, problem);

@@ -58,7 +58,7 @@ export class ReadScheduler {
     this.#onInternalError = onInternalError;
   }
 
-  /** Schedules a new connection, until it closes. `reading` pauses and resumes a connection that is not read by socket listeners. */
+  /** Schedules a connection until it closes. `reading` pauses and resumes it if it is not read by listeners of the socket. */
   watch(socket: Socket, reading: PausableReads = new PausableSocket(socket)): void {
     const inflow: Inflow = { socket, reading, chunks: 0, isPaused: false };
     this.#inflows.set(socket, inflow);
@@ -75,7 +75,7 @@ export class ReadScheduler {
     resumeReads(inflow);
   }
 
-  /** Returns whether the connection is queued; its client is then not responsible for missing data. */
+  /** Returns whether the connection is queued. If so, its client is not responsible for missing data. */
   isInLine(socket: Socket): boolean {
     const inflow = this.#inflows.get(socket);
     return inflow !== undefined && this.#line.has(inflow);
@@ -116,7 +116,7 @@ export class ReadScheduler {
       const { socket, chunks } = inflow;
       inflow.chunks = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // Moves the connection to the end, so that the next turn reads the connections first that a full turn did not read.
+      // Moves the connection to the end of the map. Connections that were not read in a full turn come first in the next one.
       this.#inflows.set(socket, inflow);
       if (chunks < Math.min(share, HEAVY_CHUNKS)) continue;
       pauseReads(inflow);
@@ -134,7 +134,7 @@ export class ReadScheduler {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
-    // The turn is full, so the next connection is resumed in the next turn, which starts with a count of 0.
+    // The turn is full. The next connection is resumed in the next turn, which counts from 0.
     if (this.#isFull) {
       this.#timer = setTimeout(this.#next, 1);
       return;
@@ -184,12 +184,12 @@ class PausableSocket implements PausableReads {
     if (this.#isDesired && !this.#socket.destroyed) this.#socket.resume();
   }
 
-  /** Pauses the socket again when another component resumes it. */
+  /** Pauses the socket again after another component has resumed it. */
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // If the socket was resumed just before `pauseReads`, its `resume` event arrives only now. The event has started the reader again although
-    // the socket is paused, and the `pause` event stops it.
+    // If the socket was resumed just before `pauseReads`, its `resume` event arrives only now and has started the reader, although the
+    // socket is paused. The `pause` event stops the reader.
     this.#socket.emit("pause");
   };
 }

@@ -40,12 +40,12 @@ export class RequestBody implements BodyReceiver {
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
   #onThere: ((body: Buffer | RequestBody) => void) | undefined;
-  /** Bytes that are buffered until the request starts, or until a sink is attached. */
+  /** Bytes that arrive before a sink is attached. */
   readonly #buffered = new ChunkBuffer();
   #sink: BodySink | undefined;
   #hasEnded = false;
   #isDropped = false;
-  /** Whether the app waits for more data than the client has sent. */
+  /** Whether the app is waiting for data that the client has not sent yet. */
   #isDesired = true;
 
   /** Creates the body of `exchange`. `length` is its Content-Length; `undefined` with chunked coding. */
@@ -101,7 +101,7 @@ export class RequestBody implements BodyReceiver {
       return;
     }
     this.#buffered.add(bytes);
-    // Pausing would delay a body that arrived completely in one read; `onEnd` passes it on as one buffer.
+    // A body that arrived completely in one read is not paused, which would delay it; `onEnd` passes it on as one buffer.
     if (this.#isSmall || isLast) return;
     if (this.#buffered.bytes > EARLY_BYTES_MAX) this.#stopReading();
     if (this.#onThere !== undefined) this.#handOver(this);
@@ -111,14 +111,14 @@ export class RequestBody implements BodyReceiver {
     if (this.#isDropped) return;
     this.#hasEnded = true;
     this.#isDesired = false;
-    // The complete body has arrived before any part of it was passed on.
+    // The complete body arrived before any part of it was passed on, so it is passed on as one buffer.
     if (this.#onThere !== undefined) this.#handOver(this.#buffered.take());
     else this.#sink?.end();
   }
 
   #give(sink: BodySink, bytes: Buffer): void {
-    // Calls `want`, because reading may have stopped while the body waited for its sink, and the sink itself calls `want` only after a
-    // write that returned false.
+    // Reading may have stopped while the body waited for its sink. The sink itself calls `want` only after a write that returned false, so
+    // `want` is called here.
     if (sink.write(bytes)) this.want();
     else this.#stopReading();
   }

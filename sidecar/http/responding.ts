@@ -36,7 +36,7 @@ export function answerProblem(
   sendProblem(exchange, problem, { requestId, docsUrl: deps.docsUrl, shown });
 }
 
-/** Sends a problem on a connection if no request could be read from it, and closes the connection. */
+/** Sends a problem on a connection from which no request could be read, and closes the connection. */
 export function endWithProblem(
   { docsUrl, nextId }: ResponseDeps,
   connection: ServerConnection,

@@ -23,17 +23,19 @@ export interface UnsupportedPolicy {
   readonly problem: string;
 }
 
-/** Requests that shared a counter because their limits have too many identifiers, counted over all policies since the gate's start. */
+/**
+ * Number of requests that shared a counter because their limits have too many identifiers, since the gate's start and over all policies.
+ */
 export const sharedRequests: SharedRequests = { count: 0 };
 
-/** Prepares a projected policy. Returns a problem if another version wrote the policy and this version cannot read it. */
+/** Prepares a projected policy. Returns a problem if this version cannot read a policy that another version wrote. */
 export function readPolicy(record: PolicyRecord): ActivePolicy | UnsupportedPolicy {
   const { policy, problem } = readStoredPolicy(record.policy);
   if (policy === undefined) return { problem };
   try {
     return compileActive(record, policy);
   } catch (error) {
-    // The query may use syntax of a later version: the api-server that stored the policy could parse it.
+    // The permission query may use syntax of a later version, in which the api-server that stored the policy could parse it.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -23,13 +23,13 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** Time after which a missing policy is reported, and the interval of further reports. Before then, the policy may still be on its way. */
+/** Delay after which a missing policy is reported, because it may still be on its way, and the interval of further reports. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 
 /** A stored policy that is newer than the active one but cannot be enforced. */
 export interface PolicyRefusal {
-  /** Generation of the policy; `undefined` if the generation is unreadable as well. */
+  /** Generation of the policy; `undefined` if it cannot be read either. */
   readonly generation: number | undefined;
   readonly version: number | undefined;
   readonly reason: string;
@@ -61,7 +61,7 @@ export function followPolicy(options: {
   let isDeleted = false;
   let isClosed = false;
   let isReading = false;
-  /** Whether a change arrived during a read, in which case the read may have returned the older state. */
+  /** Whether a change arrived during a read. The read may then have returned the older state. */
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -71,7 +71,7 @@ export function followPolicy(options: {
     for (const listener of listeners) listener();
   };
 
-  /** Reports a missing policy, because a gate without a policy rejects all requests but otherwise appears healthy. */
+  /** Reports that there is no policy: without one, a gate rejects all requests but otherwise appears healthy. */
   function miss(reason: string): Outcome {
     const nowMs = performance.now();
     if (current === undefined && nowMs >= missedMs) {
@@ -116,13 +116,14 @@ export function followPolicy(options: {
           "the policy was deleted; its last version stays active",
         );
       }
-      // The change stream announces a new policy. But if the gate has never read a policy, the announcement may already be over, so it
+      // A new policy is announced in the change stream. If the gate has never read a policy, it may have missed the announcement, so it
       // retries the read.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
-    // Compares the contents, because after a restore from a backup Postgres assigns the lost version numbers again.
+    // Compares the contents and not only the version, because after a restore from a backup Postgres assigns the lost version numbers
+    // again.
     if (current !== undefined && isDeepStrictEqual(current.record, record)) {
       isDeleted = false;
       accept();

@@ -8,7 +8,7 @@ import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
  * record. A snapshot contains no secrets of Postern: it identifies a key by its hash.
  */
 
-/** Length of a slice of text. A slice is created synchronously; the gate serves requests between two slices. */
+/** Length of a slice of text. One slice is created synchronously; between two slices, the gate serves requests. */
 const SLICE_CHARACTERS = 32 * 1024;
 /** Maximum time for parsing a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
 const READ_MS_MAX = 500;
@@ -72,7 +72,7 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 export interface RestoredState extends Restored {
-  /** Returns a lower bound on the shared store's current time: a record that has expired by then has expired in the store too. */
+  /** Returns a lower bound of the shared store's current time. A record that has expired by this time has expired in the store too. */
   readonly storeNowMs: () => number;
   readonly podsAlive: number;
 }
@@ -96,8 +96,8 @@ export function fromContents(contents: Buffer, now: HostTimestamp | undefined): 
 }
 
 /**
- * Returns a function that returns the current age. The age starts at `elapsed` and advances with the clock of this process, which is
- * cheaper to read.
+ * Returns a function that returns the current age. The age starts at `elapsed` and advances with the clocks of this process, because they
+ * are cheaper to read than the host's.
  */
 function ageFrom(elapsed: number): () => number {
   const [monotonicMs, wallMs] = [performance.now(), Date.now()];
@@ -108,7 +108,7 @@ function* recordsOf(lines: Iterable<string>): Restored["records"] {
   const untilMs = performance.now() + READ_MS_MAX;
   for (const line of lines) {
     const read = readLine(line);
-    // Skips the record; the gate reads it from the store when a request needs it.
+    // Skips the remaining records; the gate reads them from the store when requests need them.
     if (read === undefined || performance.now() > untilMs) return;
     const [kind, id, value] = read;
     yield { kind, id, value, length: line.length };

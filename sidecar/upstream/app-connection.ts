@@ -85,8 +85,8 @@ export class AppConnection {
   #deadlineMs = 0;
   #idleMs: number | undefined;
   /**
-   * Number of request bytes that the app has read while the body is being sent. `#takenMs` is the time at which this number was first
-   * observed, as `performance.now()`.
+   * Number of request bytes that the app has read so far. `#takenMs` is the time at which this number was first observed, as
+   * `performance.now()`.
    */
   #takenBytes = -1;
   #takenMs = 0;
@@ -186,8 +186,8 @@ export class AppConnection {
   }
 
   /**
-   * Returns whether the app has left buffered request data unread for longer than it may take to begin its response or, once begun, to
-   * continue it.
+   * Returns whether the app has stopped reading the request, and has left data unread for longer than `headersMs` (before its response
+   * begins) or the idle timeout of the response (afterwards).
    */
   #isStuck(nowMs: number): boolean {
     const { socket } = this;
@@ -197,7 +197,8 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // A pause does not show that the app is stuck: an app may also stop reading the request while the client does not read the response.
+    // A paused response does not show that the app is stuck. Some apps stop reading the request while the client does not read the
+    // response.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 
@@ -321,8 +322,8 @@ function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Sock
 }
 
 /**
- * Stops reading a body after its first read until the app has taken that read. With Node's default of 64 KiB, a body that starts while the
- * connection opens is read a second time, which takes 16 MiB more for 256 such bodies.
+ * Size at which reading of a request body pauses until the app has taken the data: one read. With Node's default of 64 KiB, a body that
+ * starts while the connection opens would be read a second time, which takes 16 MiB more for 256 such bodies.
  */
 const BUFFERED = { writableHighWaterMark: 16 * 1024 };
 const JOINED_BYTES_MAX = 16 * 1024;
@@ -341,7 +342,7 @@ export function isEventStream(headers: readonly string[]): boolean {
   return false;
 }
 
-/** Returns the idle timeout that the app announces, less a margin. */
+/** Returns the idle timeout that the app announces, less `IDLE_MARGIN_MS`. */
 function idleMsOf(headers: readonly string[]): number {
   for (let at = 0; at < headers.length; at += 2) {
     if (headers[at]?.length !== 10 || headers[at]?.toLowerCase() !== "keep-alive") continue;

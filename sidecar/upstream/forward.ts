@@ -30,7 +30,7 @@ export interface ForwardDeps {
   readonly upstream: Upstream;
   readonly inFlight: InFlightSet;
   readonly bodies: BodyDeps;
-  /** Dependencies for the bodies of gRPC calls. Such a body may be idle. */
+  /** Dependencies for forwarding the bodies of gRPC calls, which may be idle for up to the stream idle timeout. */
   readonly callBodies: BodyDeps;
   readonly failing: FailureDeps;
   /** Maximum time for a client to read the written part of a response. */
@@ -49,9 +49,9 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 }
 
 const UNKNOWN = -1;
-/** Number of buffered bytes at which data is written before the end of the current read. */
+/** Number of buffered bytes at which data is written immediately instead of at the end of the current read. */
 const WRITTEN_BYTES = 16 * 1024;
-/** Number of buffered bytes at which reading from the app is paused, while the client has not read the last write. */
+/** Number of buffered bytes at which reading from the app pauses while the client has not yet read the last write. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
 /** Sends a request with the headers `request.head.forwarded` to the app, and the app's response to the client. */
@@ -97,7 +97,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   /** Start of the write that the client has not read yet, as `performance.now()`; 0 if no write is pending. */
   #writingMs = 0;
   #isPaused = false;
-  /** Number of bytes written to a client that has half-closed its connection, and the time at which this number last grew. */
+  /** Number of bytes sent to a client that has half-closed its connection, and the time at which this number last grew. */
   #halfClosed = { bytes: -1, sinceMs: 0 };
   readonly #interim: InterimResponses;
 
@@ -195,7 +195,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#writingMs = 0;
-    // After an error the connection closes, which ends the exchange.
+    // On an error the connection closes, which ends the exchange.
     if (this.#isOver || error) return;
     if (this.#buffered.bytes > 0) this.#flush();
     if (!this.#isPaused) return;

@@ -20,7 +20,7 @@ export interface ReceivedHead {
 export interface Additions {
   readonly requestId: string | undefined;
   readonly shown: ShownLimit | undefined;
-  /** Admission of the request; `hash` is the hash of its key, `undefined` if no key was required. */
+  /** Admission of the request. `hash` is the hash of the key; `undefined` if no key was required. */
   readonly admission: { readonly hash: string | undefined } | undefined;
 }
 

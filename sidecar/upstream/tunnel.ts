@@ -46,7 +46,7 @@ export class Tunnel implements InFlight {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
         inFlight.remove(this);
-        // If one side ended regularly, the pipe has already forwarded the end. Otherwise the other side cannot continue.
+        // After a regular end, the pipe has already forwarded the end. Otherwise this side was lost, and the other cannot continue.
         if (!from_.readableEnded) to.destroy();
       });
       from_.pipe(to);

@@ -88,7 +88,7 @@ class Asking implements AppExchange, InFlight {
     const { upstream, inFlight } = this.#parts;
     inFlight.add(this);
     this.#client.onClose = () => this.#leave();
-    // While it waits, a client has nothing to send, so the end of its input means that it has disconnected.
+    // A client that waits for the upgrade sends nothing, so the end of its input means that it has disconnected.
     this.#client.onInputEnd = () => this.cut();
     const app = upstream.connectForUpgrade();
     this.#app = app;

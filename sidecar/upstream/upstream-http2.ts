@@ -248,10 +248,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     }
   }
 
-  /**
-   * Returns whether the app has left request data unread for too long, by the same rule as in app-connection.ts: for longer than it may
-   * take to begin or to continue its response.
-   */
+  /** Returns whether the app has stopped reading the request for too long, by the same rule as in app-connection.ts. */
   #isStuck(nowMs: number): boolean {
     const stuckMs = nowMs - this.#stuckMs;
     if (!this.#isHeadReceived) return stuckMs > this.#upstream.options.headersMs;
@@ -261,7 +258,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #requestSent(): void {
     this.#isRequestSent = true;
     const atMs = performance.now() + this.#upstream.options.headersMs;
-    // Renews the deadline, because the app may have begun its response long ago and paused it to wait for the rest of the request.
+    // Renews the deadline: the app may have begun its response long ago and be waiting for the rest of the request.
     this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 

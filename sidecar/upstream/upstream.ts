@@ -60,7 +60,7 @@ export interface Sent {
 export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: ResponseReceiver): Sent;
-  /** Opens a separate connection for an upgrade, which takes no slot of this pool. */
+  /** Opens a separate connection for an upgrade. It takes no slot of this pool. */
   connectForUpgrade(): AppConnection;
   readonly limiter: ConcurrencyLimiter;
   readonly watch: AppWatch;
@@ -86,7 +86,7 @@ export function waitingBytes({ target, lines, body, bodyLength }: UpstreamReques
 }
 
 /**
- * After the app has sent unrequested bytes, each connection carries only one request for this long. On a reused connection, unrequested
+ * Time for which each connection carries only one request, after the app has sent unrequested bytes. On a reused connection, unrequested
  * bytes that arrive while a request is being written cannot be distinguished from its response.
  */
 const UNREQUESTED_MS = 60_000;
@@ -103,15 +103,15 @@ export interface UpstreamOptions {
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
   /**
-   * Maximum time without a byte of the app's response while the client reads it. While the request is still arriving, reading a part of it
-   * also counts as activity of the app.
+   * Maximum time between two bytes of the app's response. Time during which the client is too slow to read does not count. While the
+   * request is still arriving, reading a part of it also counts as activity of the app.
    */
   readonly bodyIdleMs: number;
-  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
+  /** Replaces `bodyIdleMs` for server-sent event streams, which may be idle for a long time. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
-  /** Maximum share of the connections for one client address, between 0 and 1. */
+  /** Maximum share of the connections that one client address may use, between 0 and 1. */
   readonly addressShare: number;
   readonly onInternalError: OnInternalError;
   /** Called when the app has sent bytes without a request. */
@@ -135,7 +135,7 @@ class PooledUpstream implements Upstream {
   /** Stack of idle connections. The most recently used connection is reused first, so that surplus connections time out. */
   readonly #idle: AppConnection[] = [];
   readonly #connections = new Set<AppConnection>();
-  /** Time from which connections are reused again, as `performance.now()`. */
+  /** Time from which connections may be reused again, as `performance.now()`. */
   #keepsFromMs = 0;
   readonly #timer: NodeJS.Timeout;
 
