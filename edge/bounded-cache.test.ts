@@ -28,7 +28,7 @@ test("BoundedCache replaces an existing entry without evicting another", () => {
   expect(cache.size).toBe(0);
 });
 
-test("BoundedCache limits the total weight and keeps one oversized entry alone", () => {
+test("BoundedCache limits the total weight, and keeps an oversized entry as its only entry", () => {
   const cache = new BoundedCache<string, string>(100, 10);
   for (const name of ["a", "b", "c"]) cache.set(name, name, 3);
   expect(cache.set("d", "d", 4)).toEqual(["a"]);

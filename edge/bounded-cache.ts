@@ -1,7 +1,7 @@
 /**
- * A map of at most `max` entries with a total weight of at most `weightMax`, which only an entry that is alone may exceed. A full cache
- * evicts the oldest entry that has not been read since an eviction last skipped it (second chance), so reading an entry only sets a flag
- * and does not reorder the map.
+ * A map of at most `max` entries with a total weight of at most `weightMax`. A single entry that is heavier is kept alone. A full cache
+ * evicts by second chance: the oldest entry that has not been read since an eviction last skipped it. Reading an entry thus only sets a
+ * flag and does not reorder the map.
  */
 export class BoundedCache<K, V> {
   readonly #entries = new Map<K, { value: V; used: boolean; weight: number }>();
@@ -50,12 +50,12 @@ export class BoundedCache<K, V> {
     return this.#entries.delete(key);
   }
 
-  /** Returns all values, unordered, without flagging them as read. */
+  /** Returns all values, unordered. They do not count as read. */
   *values(): Iterable<V> {
     for (const { value } of this.#entries.values()) yield value;
   }
 
-  /** Returns a copy of all entries, unordered, without flagging them as read. */
+  /** Returns a copy of all entries, unordered. They do not count as read. */
   list(): [key: K, value: V][] {
     return Array.from(this.#entries, ([key, { value }]) => [key, value]);
   }

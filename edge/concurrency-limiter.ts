@@ -8,25 +8,22 @@
  * a few addresses take everything, and small shares leave slots unused while few addresses are active.
  */
 
-/** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */
+/** A request that waits for a slot. The limiter calls `onAcquired` or `onTimeout`, exactly once. */
 export interface Waiter {
-  /** Client address, for which slots are counted. Requests from one address are queued in order. */
+  /** Client address to which the slot is attributed. Requests from one address are queued in order. */
   readonly address: string;
   /** Bytes that the waiter keeps in memory. The limiter reads this only if the waiter has to wait. */
   readonly bytes: number;
   onAcquired(): void;
-  /**
-   * Called if no slot became free in time, or if too many requests are already waiting. In the second case, the call happens before
-   * `acquire` returns.
-   */
+  /** Called if no slot became free in time, or before `acquire` returns if too many requests are already waiting. */
   onTimeout(): void;
 }
 
 export interface ConcurrencyLimiterOptions {
   readonly max: number;
   /**
-   * Fraction of all slots that one address may hold while no other address holds any; above 0 and up to 1. With 1, addresses are ignored. A
-   * `FixedShare` has fixed numbers, which do not depend on the slots of other addresses.
+   * Fraction of all slots that one address may use while no other address uses any; above 0 and up to 1. With 1, addresses are ignored. A
+   * `FixedShare` sets numbers that do not depend on the slots of other addresses.
    */
   readonly share: number | FixedShare;
   /** Maximum wait, in ms. */
@@ -68,7 +65,7 @@ const UNLIMITED = { max: Number.POSITIVE_INFINITY, bytesMax: Number.POSITIVE_INF
 export class ConcurrencyLimiter {
   readonly #max: number;
   readonly #mayAcquire: MayAcquire;
-  /** Limits the waiters, both by number and by bytes. */
+  /** Limits the number of waiters, and the bytes that they keep in memory. */
   readonly #mayQueue: MayAcquire;
   readonly #waitMs: number;
   #taken = 0;
@@ -181,8 +178,8 @@ export class ConcurrencyLimiter {
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      // The loop visits an address again after that address took a slot and moved to the end. It ends because the number of slots is
-      // finite.
+      // The loop visits an address again after that address took a slot and moved to the end. It still ends, because only an address that
+      // took a slot is visited again.
       for (const [address, line] of this.#lines) {
         if (this.#taken >= this.#max) return;
         const [waiter] = line.seekers;

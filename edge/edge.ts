@@ -19,7 +19,7 @@ export interface OverAdmissionTotal {
   readonly lastMs: number | undefined;
 }
 
-/** Counters for the components: strict ones in the shared store, local ones in the process, and cached denials. */
+/** Counters for the components: strict ones in the shared store, local ones in this process, and a cache of denials. */
 export interface EdgeCounters extends Counters {
   /**
    * Returns what `consume` would return: decides the limits in the shared store and consumes no units. A limit that would pass reports the
@@ -27,8 +27,8 @@ export interface EdgeCounters extends Counters {
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
   /**
-   * Decides a charge with `accuracy: "local"` as `consume` would, without consuming units. Does not wait: uses the other processes' totals
-   * as of the last sync, and requests the next sync.
+   * Decides a charge with `accuracy: "local"` as `consume` would, without consuming units. Does not wait for the store: uses the other
+   * processes' totals as of the last sync, and requests the next sync.
    */
   check(charge: LimitCharge): LimitOutcome;
   /** Drops cached denials. Called when a new projection begins, because the store may have rolled back the counters. */
@@ -60,14 +60,15 @@ export interface Edge {
   readonly sink: LineSink;
   readonly events: EventSource;
   /**
-   * Returns another reader of the same streams with its own batches, so that two batches can be stored concurrently. The edge closes it.
+   * Returns another reader of the same streams with batches of its own, so that two batches can be stored concurrently. The edge closes the
+   * reader.
    */
   anotherReader(): EventSource;
   readonly pods: PodReports;
   /** Redis users of gates; `undefined` if the store has no users. */
   readonly gateUsers: GateUsers | undefined;
   /**
-   * Loads the gate scripts into a store that has lost them, because a gate's user has permission to run scripts but not to load them.
+   * Loads the gate scripts into a store that has lost them. Gates cannot do this: a gate's Redis user may run scripts but not load them.
    * Throws if the store is unreachable.
    */
   loadScripts(): Promise<void>;

@@ -12,8 +12,8 @@ export interface Certificate {
 const POLL_INTERVAL_MS = 5_000;
 
 /**
- * Applies each new certificate to a listening server. Open connections keep the previous certificate. An unusable certificate, for example
- * one whose key is missing, is logged once, and the previous one stays in use.
+ * Applies each new certificate to a listening server. Open connections keep the previous certificate. If a certificate is unusable, for
+ * example because its key is missing, this is logged once and the previous one stays in use.
  */
 export function followCertificate(
   server: { setSecureContext(certificate: Certificate): void },

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 
 /**
- * Minimum time between log lines of one kind. Otherwise an error that every request causes would hide all other lines during an outage or
+ * Minimum time between log lines of one kind. Without it, an error that every request causes would hide all other lines during an outage or
  * attack.
  */
 const EVERY_MS = 5_000;
@@ -34,7 +34,9 @@ export class LogThrottle {
   }
 }
 
-/** Logs a failure that every request causes during an outage: at most one line per 5 s for each `message`, with the number of failures. */
+/**
+ * Logs a failure that every request may cause during an outage: at most one line per 5 s for each `message`, with the number of failures.
+ */
 export function logThrottled(
   { throttle, log }: { readonly throttle: LogThrottle; readonly log: Pick<Logger, "warn"> },
   { reason, message }: { readonly reason: string; readonly message: string },

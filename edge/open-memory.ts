@@ -8,7 +8,7 @@ import { MemoryProjectionStore } from "./projection/memory.ts";
 
 const NONE = { units: 0, largestShare: 0, lastMs: undefined };
 
-/** The complete edge within this process, for `postern dev`: all components share it. `nowMs` is the clock of all of them. */
+/** The complete edge within this process, for `postern dev`. All components share it and use the clock `nowMs`. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
   const { nowMs = Date.now } = options;
   const store = new MemoryStore(nowMs);
@@ -21,7 +21,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     writer: projected,
     source: projected,
     stream: projected,
-    // This process makes all decisions, so local accuracy is as good as strict accuracy.
+    // All decisions are made in this process, so local accuracy is as good as strict accuracy.
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),

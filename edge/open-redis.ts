@@ -41,7 +41,7 @@ export interface RedisEdgeOptions {
   readonly tls?: RedisAddress["tls"];
   /** First part of every Redis key. Default: `ps`. */
   readonly prefix?: string;
-  /** Whether the Redis user may write no report except that of its own pod, like the users that the control plane creates for gates. */
+  /** Whether the Redis user may write only the report of its own pod. This applies to users that the control plane creates for gates. */
   readonly reportsAreOwn?: boolean;
   /** Name of the connections in the server's client list. */
   readonly clientName: string;
@@ -52,15 +52,15 @@ export interface RedisEdgeOptions {
 }
 
 /**
- * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection and then resolves even
- * without one: connecting continues in the background, and until then each call fails. Counting has its own connection, so that it never
- * waits behind bulk record transfers.
+ * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection. Without one, resolves
+ * anyway and keeps connecting in the background; until then, each call fails. Counting has its own connection, so that it never waits
+ * behind bulk record transfers.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
   const connect = (address: RedisAddress["url"], name: string): RedisClient => {
     const connection = connectRedis({ url: address, tls, clientName: name }).on("error", onError);
-    // A cluster reports errors of single nodes in separate events, because it continues without a failed node.
+    // A cluster client continues without a failed node, so it reports the errors of single nodes in separate events.
     return isCluster(connection) ? connection.on("node error", onError) : connection;
   };
   const client = connect(url, clientName);
@@ -79,8 +79,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   };
   const events = openReader();
   const clock = new DeadlineClock();
-  // Measures the clock several times before the first counted call and keeps the best result, because a process that is busy while it
-  // starts reads replies late.
+  // Measures the clock several times before the first counted call and keeps the best result. A process that is busy while it starts reads
+  // replies late, which makes single measurements imprecise.
   const learnClock = async () => {
     clock.forget();
     for (let time = 0; time < CLOCK_ASKED; time++) await clock.measure(counting);

@@ -26,9 +26,9 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export const POSTGRES_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"]);
 
 /**
- * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API even if that
- * was deleted long ago. Without the tombstone, the record would be `missing`, which readers treat as unknown, so the key could never be
- * decided.
+ * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API even long
+ * after the API was deleted. Without the tombstone, the record would be `missing`, which readers treat as unknown, so the key could never
+ * be decided.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
@@ -46,7 +46,7 @@ export interface RecordRef {
 /** `<namespace id>/<identifier>`. A namespace id contains no slash, so the first slash ends it. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
-/** Returns the records of `REFERRED_KINDS` to which a key refers, from which the view of the key is made. */
+/** Returns the records of `REFERRED_KINDS` to which a key refers. The view of the key is made from them. */
 export const refsOfKey = ({ workspaceId, apiId, identityId, roleIds }: KeyRecord): RecordRef[] => [
   { workspaceId, kind: "workspace", id: workspaceId },
   { workspaceId, kind: "api", id: apiId },

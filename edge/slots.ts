@@ -1,6 +1,6 @@
 /*
- * Items in flight, in reusable slots. A Set costs much more: when it allocates a new table, the old one references its items until the next
- * full garbage collection, so most requests of a busy process would survive the young collections.
+ * Items in flight, in reusable slots. A Set costs much more: after it has allocated a new table, the old one references its items until the
+ * next full garbage collection. In a busy process, most finished requests would thus survive the young collections.
  */
 
 /** An item that stores its slot number for `Slots`. */

@@ -58,7 +58,7 @@ test("query slots skip a workspace at its limit and start the next waiter", asyn
   expect(started.at(-1)).toBe("c2");
 });
 
-test("query that was queued occupies a slot of its workspace like any other", async () => {
+test("a query that had to wait uses a slot of its workspace like any other", async () => {
   for (const name of ["a1", "a2", "b1", "a3"]) void run(name);
   await settle();
   await ended("a1");
@@ -116,7 +116,7 @@ test("query slots are unaffected by a client that disconnects during its query",
   expect(started.at(-1)).toBe("b2");
 });
 
-test("query slots alternate between waiting workspaces, in whatever order queries arrive", async () => {
+test("query slots alternate between waiting workspaces, regardless of the order in which queries arrive", async () => {
   for (const name of ["a1", "a2", "c1", "a3", "a4", "a5", "b1", "d1", "b2"]) void run(name);
   await settle();
   expect(started).toEqual(["a1", "a2", "c1"]);

@@ -109,7 +109,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(await redis.type(keys.of(limit))).toBe("hash");
   });
 
-  test("unexpected value at one limit's Redis key never makes other limits admit extra requests", async () => {
+  test("unexpected value at one limit's Redis key does not make other limits admit extra requests", async () => {
     const [good, bad] = [aLimit({ limit: 2 }), aLimit({ limit: 100 })];
     await write(keys.of(bad));
     const seen: string[] = [];
@@ -117,7 +117,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(seen).toEqual(["passed", "passed", "refused"]);
   });
 
-  test("unexpected value at a limit's Redis key is replaced when charges from an outage are added", async () => {
+  test("unexpected value at a limit's Redis key is replaced when charges admitted during an outage are added", async () => {
     const [limit, other] = [aLimit(), aLimit()];
     await write(keys.of(limit));
     const { durationMs } = limit;

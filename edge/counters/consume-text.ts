@@ -1,7 +1,7 @@
 import type { CreditCharge } from "../../core/charges.ts";
 import { CountersUnavailable } from "./contract.ts";
 
-/** Content of one CONSUME request, except its keys and its deadline. */
+/** Content of one CONSUME request, without its keys and its deadline. */
 export interface Asked {
   /** Window duration of each counter, in the order of the counters' keys. */
   readonly durations: readonly number[];
@@ -15,7 +15,7 @@ export interface Asked {
 
 /**
  * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number that the script
- * cannot handle, because a request with such a number must not pass. Schemas usually reject it earlier.
+ * cannot handle, so that such a request is not admitted. Schemas usually reject the number earlier.
  */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
   for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);

@@ -83,7 +83,7 @@ test("denial cache repeats a denial without a Redis call until the charge could 
   expect(asked()).toBe(3);
 });
 
-test("a cached denial reports the other limits and credits of the key unchanged", async () => {
+test("a cached denial reports the key's other limits and its credits unchanged", async () => {
   const { memory, asked } = aMemory();
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
   const request = { limits: [aCharge({ limit: 0 }), aCharge({ identifier: "bob" })], credits };
@@ -94,7 +94,7 @@ test("a cached denial reports the other limits and credits of the key unchanged"
   expect(asked()).toBe(2);
 });
 
-test("denial cache does not decide a request all of whose limits passed in an earlier, denied request", async () => {
+test("denial cache does not deny a request if its limits passed in an earlier request that another limit denied", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });

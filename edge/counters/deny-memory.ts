@@ -51,7 +51,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock has been set back, so the cached outcomes would expire too late.
+      // The store clock was set back, so the cached outcomes would expire too late.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
@@ -108,5 +108,5 @@ export class DenialCache implements StrictCounters {
   }
 }
 
-/** Name of a cached outcome. It includes the limit, so that a request with a changed limit does not find the outcome. */
+/** Name of a cached outcome. It includes the limit's value, so that a cached outcome is not used after the limit has changed. */
 const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

@@ -89,7 +89,7 @@ describe("calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_000)).toBe(false);
   });
 
-  test("failed probe keeps the counter circuit breaker open for another second", () => {
+  test("a failed probe keeps the counter circuit breaker open for another second", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(60_000)).toBe(true);
     breaker.failed(60_000);
@@ -97,7 +97,7 @@ describe("calls of the last 5 to 10 s", () => {
     expect(breaker.admits(61_000)).toBe(true);
   });
 
-  test("late success of a call from before the opening does not close the counter circuit breaker", () => {
+  test("a call that was sent before the counter circuit breaker opened does not close it by a late success", () => {
     const breaker = aBreaker(0, 20);
     breaker.succeeded(500);
     expect(breaker.admits(999)).toBe(false);

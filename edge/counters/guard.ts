@@ -24,9 +24,9 @@ const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
 /**
- * Time without a response after which the breaker opens. It is less than the 1 s for which an api-server waits for a call, because a busy
- * process may read the last response tens of milliseconds after it has sent the first call without a response. The timeout of that call
- * must still open the breaker, because its caller would otherwise wait a second time.
+ * Time without a response after which the breaker opens. An api-server waits 1 s for a call. The timeout of the first call without a
+ * response must open the breaker, because its caller would otherwise wait a second time. The time is shorter than 1 s, because a busy
+ * process may read the last response tens of milliseconds after it has sent that call.
  */
 const SILENCE_MS = 900;
 
@@ -43,7 +43,10 @@ export class Breaker {
     return this.#openUntilMs !== 0;
   }
 
-  /** Returns whether a call may be made; while the breaker is open, one per second may. In all methods `nowMs` is a monotonic time. */
+  /**
+   * Returns whether a call may be made. While the breaker is open, one call per second may. In all methods, `nowMs` is a time of a
+   * monotonic clock.
+   */
   admits(nowMs: number): boolean {
     if (this.#openUntilMs === 0) return true;
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
@@ -102,7 +105,7 @@ export interface GuardOptions {
   readonly timeoutMs: number;
   /**
    * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. No call
-   * waits for this request, so a slow store may take longer than a call to respond to it. Default: one of the calls tests the store.
+   * waits for this request, so it may take longer than a call if the store is slow. Default: one of the calls tests the store.
    */
   readonly probe?: () => Promise<unknown>;
 }
@@ -113,7 +116,7 @@ export interface GuardOptions {
  * `EXTENSION_MS_MAX`. Otherwise a busy process would take Redis for unreachable.
  */
 
-/** Delay of a timer from which on the process is considered busy. */
+/** Delay of a timer at which the process counts as busy. */
 const LATE_MS = 10;
 const EXTENSION_MS_MAX = 250;
 

@@ -94,7 +94,7 @@ test("local counters use bounded memory for new identifiers during a long outage
   expect(sent).toBe(100_000);
 });
 
-test("local counters count an amount exactly once, both before and after the reply to its sync", async () => {
+test("local counters count a synced amount exactly once, both before and after the reply arrives", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();

@@ -29,11 +29,11 @@ interface LocalCounter {
   /** Totals of all processes at the last sync. */
   shared: WindowCounts | undefined;
   /**
-   * Units admitted in this process since the last sync, at most one amount per window. An amount is negative if units were given back
-   * because another limit denied the request.
+   * Units admitted in this process since the last sync: one amount for each window. An amount is negative if units were given back because
+   * another limit denied the request.
    */
   pending: Amount[];
-  /** Amounts in flight. This process counts them in addition to the totals until a reply contains totals that include them. */
+  /** Amounts in flight. This process adds them to the totals until a reply contains totals that include them. */
   underWay: readonly Amount[];
   /** Limit of the last request, against which over-admission is measured. */
   limit: number;
@@ -198,7 +198,7 @@ export class LocalCounters implements Counters {
     const sentAtMs = performance.now();
     const synced = await this.#options.sync(items).catch(() => "unknown" as const);
     if (synced === undefined) {
-      // The amounts were not sent, so they become pending again, together with the units admitted in the meantime.
+      // The amounts were not sent, so they become pending again and are added to the units admitted in the meantime.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
         // Amounts of evicted counters are not sent again, because a long outage would otherwise keep every identifier in memory.

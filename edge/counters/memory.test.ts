@@ -68,7 +68,7 @@ describe("credits", () => {
     return { store, spend };
   };
 
-  test("memory counters spend the last credit, then deny, and reads spend nothing", async () => {
+  test("memory counters spend the last credit and then deny; reading the credits spends none", async () => {
     const { store, spend } = aStore({ open: true, granted: 5, spent: 1 });
     expect(await spend(0)).toEqual({ status: "spent", remaining: 4 });
     expect(store.dirty.size).toBe(0);
@@ -86,7 +86,7 @@ describe("credits", () => {
     expect(await spend(1, "key_2", 0)).toEqual({ status: "unreached", remaining: undefined });
   });
 
-  test("closed or missing credits are unknown and requested from the loader", async () => {
+  test("a closed or missing credit counter makes credits unknown and requests that they be loaded", async () => {
     const { store, spend } = aStore({ open: false, granted: 5, spent: 0 });
     for (const keyId of ["key_1", "key_2"]) expect(await spend(1, keyId)).toEqual({ status: "unknown" });
     expect(store.toLoad).toEqual(new Map([["ws_1", new Set(["key_1", "key_2"])]]));

@@ -6,7 +6,7 @@ import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 interface KeptCounts extends WindowCounts {
-  /** Time after which the counts can be dropped, Unix ms: the end of the window that follows theirs. */
+  /** Time from which the counts can be dropped, Unix ms: the end of the window after the counted one. */
   readonly expiresMs: number;
 }
 
@@ -53,12 +53,12 @@ export class MemoryStore implements MemoryCreditCounters {
   }
 }
 
-/** Returns the name of a charge's counter within this process. The length prefix makes the names of different charges differ. */
+/** Returns the name of a charge's counter within this process. The length prefix keeps the names of different charges distinct. */
 export function counterName({ workspaceId, scope, identifier, durationMs }: LimitCharge): string {
   return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
 }
 
-/** Counts in this process only, for `postern dev` and for a pod's own decisions while Redis is unreachable. */
+/** Counts in this process only: for `postern dev`, and for a pod's own decisions while Redis is unreachable. */
 export class MemoryCounters implements StrictCounters {
   readonly #store: MemoryStore;
 

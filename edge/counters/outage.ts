@@ -12,8 +12,8 @@ import type { Synced, SyncItem } from "./sync.ts";
  */
 
 /**
- * Maximum number of counters. Callers choose the identifiers, so the number must be bounded. Units on further counters are never added to
- * the store.
+ * Maximum number of counters. Callers choose the identifiers, so the number must be bounded. Units charged to any further counter are not
+ * recorded, so they are never added to the store.
  */
 const COUNTERS_MAX = 50_000;
 const COUNTERS_PER_ROUND = 1_000;
@@ -47,7 +47,7 @@ export class OutageCounts {
     this.#options = options;
   }
 
-  /** Adds charges that this process admitted at this time. */
+  /** Records charges that this process admitted at `nowMs`. */
   add(charges: readonly LimitCharge[], nowMs: number): void {
     for (const charge of charges) {
       if (charge.cost === 0) continue;
@@ -91,7 +91,7 @@ export class OutageCounts {
     if (synced === "unknown") return;
     if (synced === undefined) return this.#putBack(round);
     for (const [at, [, { charge, amounts }]] of round.entries()) {
-      // Uses the totals that were returned for the last amount of each counter, because they include all of the counter's amounts.
+      // Uses the totals returned for each counter's last amount, because they include the counter's earlier amounts too.
       const counts = synced.counts[(ends[at] ?? 0) - 1];
       const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
       const { limit, durationMs } = charge;

@@ -1,6 +1,9 @@
 import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 
-/** Measures by how much this process exceeded limits that it did not count strictly, as far as the counters' totals show this. */
+/**
+ * Measures by how much this process exceeded limits that it did not count strictly. It uses the counters' totals, so it misses an excess
+ * that they do not show.
+ */
 export class OverAdmission {
   #units = 0;
   #largestShare = 0;
@@ -21,7 +24,7 @@ export class OverAdmission {
     return this.#lastMs;
   }
 
-  /** Records a counter's current totals. `own` is the number of units in them that this process added and has not recorded before. */
+  /** Records a counter's current totals. `own` is the part of them that this process has added and not recorded before. */
   note(counts: WindowCounts, of: { limit: number; durationMs: number; nowMs: number; own: number }): void {
     const { limit, own } = of;
     if (own <= 0) return;

@@ -32,9 +32,9 @@ interface Share extends Group {
 
 /**
  * Counters on a cluster. Each counter may be in another slot, so all are called separately, at the same time. If one counter refuses, the
- * units of the others are given back. Before this, a concurrent caller may be refused because of these units, but no more than the limit is
- * ever admitted. Giving back is attempted only once: if that call is lost, a count is too high, never too low. Deadlines assume that the
- * clocks of the nodes differ by only a few milliseconds.
+ * units charged to the others are given back. Until then, these units may cause a concurrent request to be refused, but no more than the
+ * limit is ever admitted. Giving back is attempted only once: if that call is lost, a count is too high, never too low. Deadlines assume
+ * that the clocks of the nodes differ by only a few milliseconds.
  */
 export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
@@ -148,8 +148,8 @@ export class RedisClusterCounters implements StrictCounters {
 }
 
 /**
- * Parses a count with the same check as `whole` in the scripts, because a gate's user can write any value into the counters of its
- * workspace.
+ * Parses a count with the same check as `whole` in the scripts, because a gate's Redis user can write any value into its workspace's
+ * counters.
  */
 function readCount(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,16}$/.test(text) && Number(text) <= Number.MAX_SAFE_INTEGER ? Number(text) : undefined;

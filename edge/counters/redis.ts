@@ -17,16 +17,13 @@ export const WAIT_MS = 5_000;
 interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
-  /**
-   * Whether this is the second attempt. By the estimate of the store's clock, the first attempt reached the store after its deadline and
-   * changed nothing.
-   */
+  /** Whether this is the second attempt. The first attempt reached the store after the request's deadline, so it changed nothing. */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
   readonly reject: (error: CountersUnavailable) => void;
 }
 
-/** The script's replies to the requests of a group, in order; null for a request if its script call failed. */
+/** The script's replies to a group of requests, in order; null for each request whose script call failed. */
 export type Replies = readonly (readonly number[] | null)[];
 
 /**
@@ -194,11 +191,11 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** The script replaces invalid counters, so it fails only if Redis rejects a write. */
+/** Returns the error text for a failed script. The script replaces invalid counters, so it fails only if Redis rejects a write. */
 export const scriptFailed = (keys: readonly string[]): string =>
   `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
-/** Reply of the script for a request that it receives after the request's deadline. */
+/** Reply of the script to a request whose deadline has passed. */
 export const TOO_LATE = -1;
 
 function giveUp({ reject }: Waiting): false {

@@ -14,7 +14,7 @@ const aCharge = (charge: Partial<CounterCharge>): CounterCharge => ({
   ...charge,
 });
 
-test("strict counters report a limit that passes as uncharged when another limit denies the request", () => {
+test("when one limit denies a request, strict counters report the others as passed but not charged", () => {
   const charges = [aCharge({}), aCharge({ counterKey: "b", cost: 6 }), aCharge({ counterKey: "new" })];
   const outcomes = [
     { passed: true, remaining: 1, resetMs: 101 * minute },

@@ -11,15 +11,15 @@ export interface Caller {
 
 export interface ConsumeOptions {
   /**
-   * Whether the request is already rejected. If so, the call evaluates the limits with their costs, but consumes no units and ignores
-   * credits. For each limit that would pass, it reports the remaining units without subtracting the cost (api-v2.md section 9.2).
+   * Whether the request is already rejected. If so, the call decides the limits as usual but consumes no units and ignores credits. A limit
+   * that would pass reports its remaining units without subtracting the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
-  /** Caller that waits for the outcome. Once the caller has given up, no units are consumed. Default: waits for a few seconds. */
+  /** Caller that waits for the outcome. No units are consumed after its time is over. Default: a caller that waits for a few seconds. */
   readonly caller?: Caller;
 }
 
-/** Counters that decide every charge in the store and ignore its `accuracy`. The layer above selects the charges. */
+/** Counters that decide every charge in the store and ignore its `accuracy`. Their caller selects the charges. */
 export interface StrictCounters extends Counters {
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed>;
 }

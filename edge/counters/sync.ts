@@ -21,7 +21,10 @@ export interface Synced {
   readonly counts: readonly WindowCounts[];
 }
 
-/** Returns the counts as if the amounts had been added in the shared store. Windows older than the previous one are ignored. */
+/**
+ * Returns the counts with the amounts added, as the shared store would compute them. Amounts for windows older than the previous one are
+ * ignored.
+ */
 export function withAmounts(counts: WindowCounts | undefined, amounts: readonly Amount[]): WindowCounts | undefined {
   let sum = counts;
   for (const { window, amount } of amounts) {
@@ -33,7 +36,10 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
   return sum;
 }
 
-/** Syncs with Redis. If disconnected, sends no amounts and returns `undefined`. Throws if it is unknown whether the amounts were added. */
+/**
+ * Sends the amounts to Redis and returns the totals. Returns `undefined` without sending anything if Redis is disconnected. Throws if it is
+ * unknown whether the amounts were added.
+ */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;
   const size = isCluster(client) ? 1 : SYNC_KEYS_MAX;

@@ -35,13 +35,13 @@ export interface Found<T> {
 }
 
 /**
- * Credit counters. A method for several counters takes one round trip if all of them are on one connection. All methods throw if the store
- * is unreachable.
+ * Credit counters. A method that takes several counters needs one round trip if all of them are on one connection. All methods throw if the
+ * store is unreachable.
  */
 export interface CreditStore extends Closeable {
   /**
-   * Creates the counters. If a counter with the same rev exists, it is reopened and keeps the greater `spent`. A higher rev replaces the
-   * counter, a lower rev is rejected.
+   * Creates the counters. An existing counter with the same `rev` is reopened and keeps the greater `spent`. A higher `rev` replaces the
+   * counter, and a lower one is rejected.
    */
   load(counted: readonly CountedKey[]): Promise<void>;
   /**
@@ -54,11 +54,11 @@ export interface CreditStore extends Closeable {
   /** Removes the counters of keys that were deleted or no longer have a credit limit. */
   remove(refs: readonly CreditRef[]): Promise<void>;
   /**
-   * Returns those of the given workspaces that have dirty counters: counters from which credits have been spent since they were last
+   * Returns those of the given workspaces that have dirty counters. A counter is dirty if credits have been spent from it since it was last
    * cleared. Takes one round trip.
    */
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
-  /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
+  /** Returns up to `max` dirty counters, as input for `clearDirty`. */
   listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>>;
   /** Clears dirty counters, except those whose `spent` or `rev` has changed since. */
   clearDirty(seen: readonly CountedKey[]): Promise<void>;
@@ -69,6 +69,6 @@ export interface CreditStore extends Closeable {
   closeAll(): Promise<void>;
   /** Returns those of the given workspaces in which a caller tried to spend credits without an open counter. Takes one round trip. */
   findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
-  /** Returns and removes the keys whose credits could not be spent since the last call because their counters were not open. */
+  /** Returns the keys whose credits could not be spent because their counters were not open, and forgets them. */
   takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>>;
 }

@@ -120,8 +120,8 @@ export class RedisCreditStore implements CreditStore {
   async close(): Promise<void> {}
 
   /**
-   * The dirty set and the counter are in different slots, so another caller may spend in between. It adds the key to the dirty set after
-   * spending, so the key is then marked again.
+   * The dirty set and the counter are in different slots, so credits may be spent between the two calls. Whoever spends adds the key to the
+   * dirty set afterwards, so the key is then dirty again.
    */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);

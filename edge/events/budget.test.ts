@@ -55,7 +55,7 @@ const aStep = fc.oneof(
   fc.record({ do: fc.constant("share" as const), writes: fc.array(fc.nat(7)) }),
 );
 
-test("event stream budget never exceeds its total for any usage of writers", () => {
+test("event stream budget never exceeds its total, however much writers use", () => {
   fc.assert(
     fc.property(fc.array(aStep, { maxLength: 60 }), (steps) => {
       const world = new World();
@@ -76,7 +76,7 @@ test("event stream budget never exceeds its total for any usage of writers", () 
   );
 });
 
-test("event stream budget gives a flooding stream the shared half without reducing others", () => {
+test("event stream budget gives a flooding stream only the shared half and does not reduce the other streams", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c", "ws_d"]) world.at(id);
   for (let round = 0; round < 20; round++) {

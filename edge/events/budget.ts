@@ -20,8 +20,8 @@ export interface StreamUse {
 const WORTH = 1 / 64;
 
 /**
- * Returns the change of each workspace's quota in bytes, which is negative for a reduction; omits workspaces without a change. A workspace
- * keeps excess quota until another needs it.
+ * Returns by how many bytes to change each workspace's quota; a reduction is negative. Omits workspaces without a change. A workspace keeps
+ * excess quota until another needs it.
  */
 export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
   const changes = new Map<string, number>();
@@ -53,8 +53,8 @@ export interface Trim {
 }
 
 /**
- * Returns the entries to remove if the streams use more than the total, which happens only if a writer ignores its quota. Each workspace
- * above its equal share loses the same fraction of its excess.
+ * Returns how much to trim if the streams use more than the total, which happens only if a writer ignores its quota. Each workspace above
+ * its equal share loses the same fraction of its excess.
  */
 export function trimOver(totalBytes: number, uses: readonly StreamUse[]): Trim[] {
   const over = sum(uses, ({ bytes }) => bytes) - totalBytes;

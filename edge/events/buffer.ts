@@ -13,11 +13,11 @@ import type { LineSink, UsageEvent } from "./contract.ts";
 const FLUSH_AFTER_MS = 200;
 const SEND_AT = 500;
 const WAITING_MAX = 10_000;
-/** Size of a workspace's first batch buffer; small, because an api-server sends events of many workspaces. */
+/** Size of a workspace's first batch buffer. It is small, because an api-server sends events of many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
 /** Maximum bytes of a batch, which becomes one stream entry. Readers accept entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
-/** Maximum number of spare buffers: the number that is in flight or being filled under load. */
+/** Maximum number of spare buffers. Under load, this many are in flight or being filled. */
 const SPARES_MAX = 4;
 /** Maximum UTF-8 bytes per UTF-16 code unit. */
 const BYTES_PER_UNIT_MAX = 3;
@@ -120,8 +120,8 @@ export class BufferedSink implements LineSink {
   }
 
   /**
-   * Drops the oldest batch of the workspace with the most waiting events. Drops nothing and returns false if `workspaceId` already has its
-   * equal share.
+   * Makes room for an event of `workspaceId` by dropping the oldest batch of the workspace with the most waiting events. Drops nothing and
+   * returns false if `workspaceId` already uses its equal share.
    */
   #admit(workspaceId: string): boolean {
     const workspaces = this.#waitingOf.size + (this.#waitingOf.has(workspaceId) ? 0 : 1);
@@ -165,7 +165,8 @@ export class BufferedSink implements LineSink {
     for (const [at, batch] of round.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === "rejected") {
-        // Batches of a failed send remain in the queue. `dropped` counts batches that later exceed the limit.
+        // The batch remains in the queue after a failed send. If the queue later exceeds its limit and drops it, `dropped` counts its
+        // events.
         this.#full.push(batch);
         continue;
       }
@@ -175,7 +176,8 @@ export class BufferedSink implements LineSink {
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;
-    // New events wait for the full delay again, because sending them immediately would turn a few large sends into many small ones.
+    // Events that arrived during the send wait for the full delay again. Sending them immediately would turn a few large sends into many
+    // small ones.
     if (this.#waiting > 0) this.#schedule();
   }
 }

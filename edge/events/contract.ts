@@ -1,6 +1,6 @@
 import type { Closeable } from "../closeable.ts";
 
-/** One verification, recorded for analytics; it never contains the key itself. Times are Unix ms; latency is in ms. */
+/** One verification, recorded for analytics. It never contains the key itself. Times are in Unix ms, and latency is in ms. */
 export interface VerificationEvent {
   readonly type: "verification";
   /** Unique id, so that storing an event twice is harmless. */
@@ -62,8 +62,8 @@ export interface LineSink extends EventSink {
 }
 
 /**
- * Stored events of one workspace. Iterating returns only the valid events of this workspace. A consumer that handles all events
- * together uses `lines`, which costs a tenth of parsing each event.
+ * Stored events of one workspace. Iterating yields only its valid events. A consumer that does not need separate events uses `lines`, which
+ * costs a tenth of parsing each event.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
@@ -73,7 +73,7 @@ export interface TakenEvents extends Iterable<UsageEvent> {
   readonly lines: string;
 }
 
-/** Content of one workspace's stream that is not stored yet. */
+/** Amount of data in one workspace's stream that is not stored in the database yet. */
 export interface StreamDepth {
   readonly workspaceId: string;
   /** Number of entries; each is one event or a batch of events. */
@@ -89,28 +89,28 @@ export interface StreamDepth {
 export interface StreamsSeen {
   /** Streams with entries, and their depths. */
   readonly depths: readonly StreamDepth[];
-  /** Removed keys that were not streams. */
+  /** Number of removed keys that were not streams. */
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
   /** Streams that the store could not read, with the error. */
   readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
 }
 
 export interface BatchLimits {
-  /** Size in bytes at which a batch ends; the entry that reaches this size is included. Default: 512 KiB. */
+  /** Size in bytes at which a batch ends. The batch includes the entry that reaches this size. Default: 512 KiB. */
   readonly bytesEnough?: number | undefined;
 }
 
 export interface Batch {
   /** Number of entries read; 0 if the stream is empty, or other readers hold all entries. */
   readonly entries: number;
-  /** Number of entries in the batch that were not events, or were too large. */
+  /** Number of entries in the batch that were not events, or that were too large. */
   readonly unreadable: number;
 }
 
 export interface KeptBudget {
   /** Bytes that all streams together may use now. */
   readonly totalBytes: number;
-  /** Number of entries removed unread, because a writer ignored its quota. */
+  /** Number of entries removed unread because a writer ignored its quota. */
   readonly trimmed: number;
 }
 
@@ -122,9 +122,10 @@ export interface EventSource {
   /** Inspects all streams in one call. Throws `EventsUnavailable`. */
   measure(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Passes a batch of limited size, which no other live reader is processing, to `handle`, and acknowledges the batch when `handle`
-   * returns. If `handle` throws, `take` throws the same error, and the next call returns exactly the same batch, even from another reader
-   * that takes over a dead reader's batch. Throws `StreamRejected` if this workspace's stream cannot be read, and `EventsUnavailable`.
+   * Passes a batch of limited size, which no other live reader is processing, to `handle`, and acknowledges it when `handle` returns. If
+   * `handle` throws, `take` throws the same error. The next call then returns exactly the same batch, even from another reader that takes
+   * over after this one has died. Throws `StreamRejected` if this workspace's stream cannot be read, and `EventsUnavailable` if the store
+   * is unreachable.
    */
   take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: BatchLimits): Promise<Batch>;
   /**

@@ -4,7 +4,7 @@ import { EventLines } from "./schema.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const BATCH_BYTES = 512 * 1024;
-/** Maximum number of events per batch. It matters only for short events. */
+/** Maximum number of events per batch. The limit on bytes is lower unless events are short. */
 const BATCH_LINES_MAX = 20_000;
 
 interface Line {
@@ -15,7 +15,7 @@ interface Line {
 
 interface Stream {
   readonly lines: Line[];
-  /** Batches with a failed handler; they are delivered again unchanged. */
+  /** Batches whose handler failed. They are delivered again unchanged. */
   readonly failed: Line[][];
 }
 

@@ -7,20 +7,20 @@ import type { KeptBudget } from "./contract.ts";
 import { FIRST_ROOM_BYTES } from "./redis-sink.ts";
 
 /*
- * Keeps the event streams of one Redis within their memory. One api-server at a time does this, under a lease in Redis; when the lease
- * expires, another takes over. Meanwhile writers use their remaining quota. So no stream grows beyond its quota, even without a running
- * api-server.
+ * Keeps the event streams of one Redis within their memory limit. One api-server at a time does this, under a lease in Redis. When the
+ * lease expires, another api-server takes over. In the meantime, writers can use only their remaining quota, so no stream grows beyond its
+ * quota even without a running api-server.
  */
 
 const LEASE_MS = 5_000;
-/** Interval at which empty streams are measured too, because other processes read streams and the counted quota drifts. */
+/** Interval at which empty streams are measured too. Other processes read the streams, so the counted quota drifts. */
 const MEASURE_ALL_EVERY_MS = 10_000;
 /** Streams per measuring script. Redis scans each stream node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;
 /** Fraction of a shared Redis that events may use. The rest is reserved for the counters. */
 const PART_OF_SHARED = 1 / 4;
 const PART_OF_OWN = 3 / 4;
-/** Fraction of the memory left free by other keys that events may use. */
+/** Events may use this fraction of the memory that other keys leave free. */
 const PART_OF_REST = 1 / 2;
 
 /**
@@ -47,8 +47,8 @@ return 0
 );
 
 /**
- * Measures streams. KEYS: stream and quota of each workspace. ARGV: the quota of a workspace that has none yet. Reply: for each the bytes
- * that the stream uses, and its quota. A quota that is not an integer is replaced.
+ * Measures streams. KEYS: the stream and the quota of each workspace. ARGV: the default quota, which also replaces a quota that is not an
+ * integer. Reply: for each workspace, the bytes that its stream uses and its quota.
  */
 export const MEASURE = defineScript(
   { keys: 2 * MEASURE_MAX, args: 1 },
@@ -68,8 +68,8 @@ return measured
 );
 
 /**
- * Removes the oldest entries. A key that is not a stream is removed too, because the next poll may be half a minute later. KEYS: a stream.
- * ARGV: the fraction of its entries to keep. Reply: the number of removed entries.
+ * Removes the oldest entries. A key that is not a stream is removed immediately, because the next poll may be half a minute later. KEYS: a
+ * stream. ARGV: the fraction of its entries to keep. Reply: the number of removed entries.
  */
 export const TRIM = defineScript(
   { keys: 1, args: 1 },
@@ -81,7 +81,7 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `,
 );
 
-/** Returns how many bytes of a server's memory events may use. `maxBytes` is 0 for a server without a limit of its own. */
+/** Returns how many bytes of a server's memory events may use. `maxBytes` is 0 if the server has no memory limit. */
 export function bytesForEvents(given: {
   readonly requestedBytes: number;
   readonly maxBytes: number;
@@ -165,7 +165,7 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** Adds the difference instead of setting the quota, so that bytes that writers use in the meantime remain subtracted. */
+  /** Adds the difference instead of setting the quota. Bytes that writers use in the meantime thus stay subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
@@ -176,8 +176,7 @@ export class RedisEventBudget {
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // If the change of a quota failed, another process has overwritten the quota, and it is measured again soon. The changes of all other
-    // quotas were made.
+    // A change fails if another process has overwritten the quota. The quotas are then measured again soon; all other changes were made.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

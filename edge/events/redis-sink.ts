@@ -4,14 +4,14 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { EventBatch, Sent } from "./buffer.ts";
 
 const SEND_TIMEOUT_MS = 5_000;
-/** Quota of a workspace until an api-server grants one. */
+/** Quota of a workspace before an api-server grants one. */
 export const FIRST_ROOM_BYTES = 128 * 1024;
 /**
- * Maximum bytes that a script appends; a separate command appends larger batches. Measured: passing 64 KiB to a script takes Redis 80 µs,
- * more than all other work on the batch; a second command takes 10 µs.
+ * Maximum size of a batch that a script appends; a separate command appends larger batches. As measured, passing 64 KiB to a script costs
+ * Redis 80 µs, more than all other work on the batch. A second command costs 10 µs.
  */
 const BY_SCRIPT_BYTES = 4 * 1024;
-/** Overhead of an entry, including the maximum by which an allocator rounds up. */
+/** Overhead of an entry, including the maximum rounding of the allocator. */
 export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
@@ -35,9 +35,9 @@ end
 `;
 
 /**
- * Appends one entry, a batch of events with one line of JSON each, if the quota suffices. KEYS: the stream, the quota. ARGV: the quota of a
- * workspace without one, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is
- * deliberately high; an api-server compares it with the memory in use and corrects the quota.
+ * Appends one entry if the quota suffices. The entry is a batch of events, one line of JSON each. KEYS: the stream, the quota. ARGV: the
+ * default quota, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is deliberately
+ * high; an api-server compares it with the memory in use and corrects the quota.
  */
 export const APPEND = defineScript(
   { keys: 2, args: 4, argBytes: BY_SCRIPT_BYTES },
@@ -50,8 +50,8 @@ return 1
 );
 
 /**
- * Takes the quota of a future entry. KEYS: the quota. ARGV: the quota of a workspace without one, the cost of the entry. Reply: 1 taken, 0
- * over quota.
+ * Takes quota for an entry that is appended later. KEYS: the quota. ARGV: the default quota, the cost of the entry. Reply: 1 taken, 0 over
+ * quota.
  */
 export const TAKE_QUOTA = defineScript(
   { keys: 1, args: 2 },

@@ -34,15 +34,15 @@ import { EventLines } from "./schema.ts";
 const GROUP = "ingest";
 /** Idle time after which the entries of a reader may be claimed. */
 const CLAIM_AFTER_MS = 60_000;
-/** A reader is removed after this many claim intervals without activity; if it is alive after all, it joins again. */
+/** Number of claim intervals without activity after which a reader is removed. If it is alive after all, it joins again. */
 const GONE_AFTER_CLAIMS = 5;
 /** Approximate bytes per batch: some 1,500 events, which Postgres stores in less than 0.1 s. */
 const BATCH_BYTES = 512 * 1024;
 /** Maximum bytes of an entry. An entry is a batch, or an event with 20 tags of 512 characters, each written as a six-character escape. */
 const ENTRY_BYTES_MAX = 80 * 1024;
 /**
- * Maximum entries of a batch. Entries of older sidecars are single events, and a script over more entries would block other clients for too
- * long.
+ * Maximum entries of a batch. In entries of older sidecars, each is a single event; a script over more of them would block other clients
+ * for too long.
  */
 const ENTRIES_MAX = 500;
 /** Maximum bytes of an entry id: two 64-bit numbers, a hyphen and a space. */
@@ -122,8 +122,8 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 
 /**
  * Claims all entries of one dead reader, which form one batch, without reading their content. The claiming reader then reads them as its
- * own pending entries. KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, the maximum number of entries. Reply:
- * the number of claimed entries.
+ * own pending entries. KEYS: the stream. ARGV: the group, the claiming reader, the minimum idle time in ms, the maximum number of entries.
+ * Reply: the number of claimed entries.
  */
 export const CLAIM = defineScript(
   { keys: 1, args: 4, argBytes: 512 },
@@ -141,9 +141,9 @@ return #ids
 );
 
 /**
- * Removes readers without entries: the reader that leaves, and inactive readers. The script is one atomic step, because removing a reader
- * that holds entries would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), the idle time in ms after which
- * a reader counts as dead. Reply: the number of removed readers.
+ * Removes readers without entries: the one that leaves, and inactive ones. Removing a reader that has pending entries would lose them, so
+ * the check and the removal are one atomic step. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), the idle time in ms
+ * after which a reader counts as dead. Reply: the number of removed readers.
  */
 export const TIDY = defineScript(
   { keys: LOOK_MAX, args: 3, argBytes: 512 },
@@ -217,7 +217,7 @@ export class RedisEventSource implements EventSource {
   /** Workspaces whose streams have had entries since quotas were last distributed. */
   #active = new Set<string>();
 
-  /** The caller owns the connection and closes it. */
+  /** The caller owns `client` and closes it. */
   constructor(client: RedisClient, options: RedisEventSourceOptions) {
     const { keys, consumer, isShared = true, claimAfterMs = CLAIM_AFTER_MS } = options;
     this.#client = client;
@@ -261,7 +261,7 @@ export class RedisEventSource implements EventSource {
     return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
   }
 
-  /** Leaves every group that this reader has read in, and releases the lease. */
+  /** Leaves every group that this reader has read from, and releases the lease. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;
@@ -290,7 +290,7 @@ export class RedisEventSource implements EventSource {
       else if (entries === -2) failed.push({ workspaceId, error: new StreamRejected(String(is)) });
       else {
         const ageMs = Math.max(0, Number(nowMs) - Number(firstId.split("-")[0]));
-        // A compromised gate can write any value.
+        // A compromised gate can write any value into the streams.
         const capacityBytes = Number.parseInt(String(quota), 10) || 0;
         depths.push({ workspaceId, entries, bytes: Number(is), capacityBytes, ageMs });
         this.#active.add(workspaceId);
@@ -309,8 +309,8 @@ export class RedisEventSource implements EventSource {
   }
 
   /**
-   * Reads the entries that this reader already holds; otherwise claims a dead reader's entries; otherwise reads new entries. Returns
-   * `undefined` if the stream has no entries.
+   * Reads the entries that this reader already holds. If there are none, claims the entries of a dead reader, or else reads new entries.
+   * Returns `undefined` if the stream has no entries.
    */
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
     if (!reading.holds) await this.#claim(stream, reading);
@@ -319,7 +319,7 @@ export class RedisEventSource implements EventSource {
       const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
     }
-    // Sets the flag before the read, so that after a lost reply this reader reads the same entries again before any others.
+    // Sets the flag before the read. If the reply is lost, this reader thus reads the same entries again before any others.
     reading.holds = true;
     const fresh = await this.#readFrom(stream, ">", bytesEnough);
     reading.holds = fresh !== undefined;
@@ -334,7 +334,7 @@ export class RedisEventSource implements EventSource {
     return { entries, unreadable, ids, events, bytes };
   }
 
-  /** Claims a dead reader's entries. Two attempts are at least half of the minimum idle time apart. */
+  /** Claims the entries of a dead reader, if any. Attempts are at least half of the minimum idle time apart. */
   async #claim(stream: string, reading: Reading): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - reading.claimedAtMs < this.#claimAfterMs / 2) return;

@@ -44,7 +44,7 @@ const RatelimitSchema = z.object({
 
 const EventSchema = z.discriminatedUnion("type", [VerificationSchema, RatelimitSchema]);
 
-/** Parses an event of the stream of `workspaceId`. Returns `undefined` if the text is not an event, or names another workspace. */
+/** Parses an event from the stream of `workspaceId`. Returns `undefined` if the text is not a valid event of this workspace. */
 export function readEvent(text: string, workspaceId: string): UsageEvent | undefined {
   let value: unknown;
   try {
@@ -66,7 +66,7 @@ export class EventLines implements TakenEvents {
     this.lines = lines;
   }
 
-  /** Hash of the content. It does not include entry ids, which may repeat after their stream was deleted. */
+  /** Hash of the content. Entry ids are not part of it, because they may repeat after a stream was deleted. */
   get batchId(): string {
     return createHash("sha256").update(`${this.workspaceId}\n${this.lines}`).digest("hex").slice(0, 32);
   }

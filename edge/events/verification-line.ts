@@ -6,10 +6,10 @@ export type Subject = Pick<
   "workspaceId" | "keySpaceId" | "apiId" | "keyId" | "identityId" | "externalId"
 >;
 
-/** Members that describe the process that decided. */
+/** Members that describe the process that made the decision. */
 export type Decider = Pick<VerificationEvent, "region" | "source" | "appId">;
 
-/** Members that differ between the verifications of one key. */
+/** Members that vary between verifications of the same key. */
 export type Happening = Omit<VerificationEvent, "type" | keyof Subject | keyof Decider>;
 
 /** Returns the JSON that all events of one key share, without its closing brace. The result is cached as long as the key's record. */
@@ -21,9 +21,8 @@ export const deciderJson = ({ region, source, appId }: Decider): string =>
   JSON.stringify({ region, source, appId }).slice(1, -1);
 
 /**
- * Returns the line of an event without the line feed: the same members as `JSON.stringify` of the event, at a third of the cost. `subject`
- * and `decider` come from `subjectJson` and `deciderJson`. Only tags come from the caller; the ids and the outcome are generated here and
- * need no escapes.
+ * Returns the line of an event, without the line feed. It has the same members as `JSON.stringify` of the event, at a third of the cost.
+ * `subject` and `decider` come from `subjectJson` and `deciderJson`. Only tags come from the client, so only they need escaping.
  */
 export function verificationLine(subject: string, decider: string, happening: Happening): string {
   const { id, requestId, timeMs, outcome, tags, spentCredits, latencyMs } = happening;
