@@ -1,6 +1,6 @@
 /*
- * Redis users, each for a single gate, so that workloads hold no long-lived password. The control plane creates the users. Each user has
- * the permissions that one pod needs for one policy, and expires after some hours.
+ * Redis users, one for each gate, so that workloads need no long-lived password. The control plane creates the users. Each user has only
+ * the permissions that its pod needs for one policy, and expires after some hours.
  */
 
 export interface GateRef {
@@ -8,7 +8,7 @@ export interface GateRef {
   readonly policyId: string;
   /** Name that the pod uses in its reports. */
   readonly podId: string;
-  /** UID of the pod. A new pod with the name of an old one thus gets another user. */
+  /** UID of the pod. A new pod with the same name thus gets another user. */
   readonly podUid: string;
 }
 
@@ -20,11 +20,11 @@ export interface GateUser {
 }
 
 export interface GateUsers {
-  /** Creates the gate's user, or gives it a new password, which new connections then need. Throws if the store fails. */
+  /** Creates the gate's user, or gives it a new password, which new connections must use from then on. Throws if the store fails. */
   issue(ref: GateRef): Promise<GateUser>;
   /**
-   * Deletes up to 100 users that have expired, or that were not renewed while other gates renewed theirs. Returns the number of deleted
-   * users. Gives an expiry to a user that has none on record; later sweeps do not extend it.
+   * Deletes up to 100 users that have expired, or that were not renewed although other gates renewed theirs. Returns the number of deleted
+   * users. A user without a recorded expiry gets one, which later sweeps do not extend.
    */
   sweep(): Promise<number>;
 }

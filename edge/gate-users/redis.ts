@@ -7,9 +7,9 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 /*
- * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created, so a user without
- * an entry shows that data was lost. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
- * them. That node then rejects the gates, which request credentials again, and the api-server creates their users on all nodes again.
+ * Redis users do not expire, so a sorted set records the expiry of each. The entry is written before the user is created, so a user without
+ * an entry shows that Redis has lost data. A node keeps its users in memory, apart from the data, so it loses them if it restarts without
+ * an ACL file. The node then rejects the gates, which request credentials again, and the api-server creates their users on all nodes again.
  */
 
 const VALID_MS = 6 * 3_600_000;
@@ -49,7 +49,7 @@ return 1
 `,
 );
 
-/** Stores a user's expiry like KEEP_TIME, but keeps an existing expiry. */
+/** Stores a user's expiry like KEEP_TIME, unless one is already recorded. */
 export const KEEP_FIRST_TIME = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `
@@ -61,7 +61,7 @@ return 1
 );
 
 /**
- * Removes users from the set that are expired, or that their gates did not renew although others were renewed at least 2 h later. Renewals
+ * Removes users from the set that have expired, or that their gates did not renew although others were renewed at least 2 h later. Renewals
  * in the last few minutes do not count as evidence, because they may be the first ones after an outage. KEYS: the expiries of users. ARGV:
  * maximum users; validity of a user, renewal interval, and the age below which a renewal does not count as evidence, in ms. Reply: the
  * users.
@@ -81,7 +81,7 @@ return users
 `,
 );
 
-/** A Redis in which gates have users. In a Redis that holds only events, the users have other permissions. */
+/** A Redis in which gates have users. A Redis that holds only events grants them other permissions. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";
@@ -93,7 +93,7 @@ export class RedisGateUsers implements GateUsers {
   readonly #keys: RedisKeys;
   readonly #prefix: string;
 
-  /** The first store holds the expiries. The caller owns the connections and closes them. */
+  /** The first store holds the expiries. The caller owns the connections of all stores and closes them. */
   constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
     this.#stores = stores;
     this.#client = stores[0].client;

@@ -7,7 +7,7 @@ import type { Closeable } from "../closeable.ts";
 
 export const POD_REPORT_MAX_AGE_MS = 15_000;
 
-/** A pod that stopped reporting without signing off, because it hangs or was killed, is listed for this long. */
+/** Time for which a pod is listed after it stopped reporting without signing off, because it hangs or was killed. */
 export const POD_SILENT_MAX_AGE_MS = 600_000;
 
 export interface PolicyRef {
@@ -30,10 +30,7 @@ export interface PodReport extends PolicyRef {
    * rule.
    */
   readonly refusals?: PodRefusals;
-  /**
-   * Amount by which this pod exceeded limits that it counted by itself while the shared counters were unreachable; `undefined` if it
-   * exceeded no limit.
-   */
+  /** Amount by which this pod exceeded limits that it did not count strictly; `undefined` if it exceeded no limit. */
   readonly overAdmitted?: PodLimitsExceeded;
   /**
    * Port in its own pod to which the gate forwards requests. `undefined` if it forwards to another host, or if its version does not report
@@ -109,13 +106,13 @@ export interface PodReportSummary extends PodReport {
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
   /**
-   * Records that this pod enforces the policy. Returns how many pods have done so in the last `POD_REPORT_MAX_AGE_MS`, which includes pods
-   * that have since terminated, or `undefined` if the pod's user lacks permission.
+   * Records that this pod enforces the policy. Returns the number of pods that reported within the last `POD_REPORT_MAX_AGE_MS`, including
+   * pods that have terminated since then, or `undefined` if the pod's user lacks permission.
    */
   countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
   /** Returns the reports younger than `POD_SILENT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<PodReportSummary[]>;
-  /** Returns the reports of several policies in one round trip, each as `list` does, in the order of `refs`. */
+  /** Returns the reports of several policies in one round trip: one list per ref, in the order of `refs`. */
   listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]>;
   /** Called when the pod shuts down; idempotent. */
   remove(ref: PolicyRef & { readonly podId: string }): Promise<void>;

@@ -10,7 +10,7 @@ import {
 
 type StoredReport = Omit<PodReportSummary, "isSilent">;
 
-/** Reports of the sidecars of this process. */
+/** Reports from sidecars, kept in the memory of this process. */
 export class MemoryPodReports implements PodReports {
   readonly #nowMs: () => number;
   readonly #byPolicy = new Map<string, Map<string, StoredReport>>();

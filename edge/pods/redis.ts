@@ -34,8 +34,8 @@ return 1
 );
 
 /**
- * Records a pod and counts the pods of a policy. The count is separate from the reports, so that counting thousands of pods reads none of
- * their reports. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, the time for which a pod counts in ms. Reply: the
+ * Records a pod and counts the pods of a policy. The pods are stored apart from the reports, so that counting thousands of pods does not
+ * read their reports. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, the time for which a pod counts in ms. Reply: the
  * number of pods.
  */
 export const COUNT_ALIVE = defineScript(
@@ -53,7 +53,7 @@ return count
 `,
 );
 
-/** Maximum number of listed pods of one policy, because a compromised pod can write under any name. */
+/** Maximum number of listed pods of one policy. Needed because a compromised pod can write under any name. */
 const PODS_MAX = 10_000;
 
 /** Maximum bytes of listed reports of a policy: 10,000 reports of 800 bytes. A genuine report has a few hundred bytes. */
@@ -63,7 +63,7 @@ const HASH_BYTES_MAX = 32 * 1024 * 1024;
 const FIELDS_MAX = 2 * PODS_MAX;
 
 /**
- * Lists reports. It is a script so that overlong values are not fetched, with which one pod could fill the memory of Redis and of the
+ * Lists reports. It is a script so that overlong values are not fetched: with them, one pod could fill the memory of Redis and of the
  * api-server. KEYS: the reports of a policy. ARGV: the maximum pods, the maximum bytes of a name, of a report, and of all reports, the
  * maximum fields and bytes of the hash; then the only pod that may report there, if any. Reply: alternating names and reports; nil for a
  * hash that is too large to read.
@@ -101,7 +101,7 @@ return listed
 
 const Count = z.int().min(0);
 
-/** Schema that omits a part that is unreadable and keeps the rest of the report. */
+/** Schema that omits an unreadable part of a report and keeps the rest. */
 const StoredRefusals = z
   .object({
     sinceMs: Count,
@@ -174,7 +174,7 @@ export class RedisPodReports implements PodReports {
       await send();
     } catch (error) {
       if (!isWrongType(error)) throw error;
-      // Other pods may write any value under the key. If it is not a hash, it contains no reports.
+      // Other pods may write any value under the key. A value that is not a hash counts as no reports.
       await this.#client.unlink(key);
       await send();
     }
@@ -190,7 +190,7 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // The Redis user was created according to older rules and lacks this permission.
+      // The Redis user was created with older ACL rules and lacks this permission.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }
@@ -219,7 +219,8 @@ export class RedisPodReports implements PodReports {
   }
 
   /**
-   * Reads the reports of pods that have their own users. Only names recorded by the control plane are read, so pods cannot add other names.
+   * Reads the reports of pods that have Redis users of their own. Only names that the control plane has recorded are read, so pods cannot
+   * add other names.
    */
   async #listOwn(refs: readonly PolicyRef[]): Promise<Record<string, string>[]> {
     const names = await Promise.all(
@@ -262,7 +263,7 @@ export class RedisPodReports implements PodReports {
 
 const isWrongType = (error: unknown): boolean => error instanceof Error && error.message.includes("WRONGTYPE");
 
-/** Returns in `past` the pods whose reports are unreadable, or so old that they can be removed. */
+/** Returns the reports, and in `past` the pods whose reports are unreadable or old enough to be removed. */
 function readReports(
   { workspaceId, policyId }: PolicyRef,
   fields: Readonly<Record<string, string>>,

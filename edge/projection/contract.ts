@@ -25,8 +25,8 @@ export type ReadRecord =
   | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable or was rolled back, or a record is missing in an incomplete projection, in which absence proves
- * nothing.
+ * `usable: false`: the store is unreachable or was rolled back, or the projection is incomplete and lacks a requested record, which may
+ * nevertheless exist.
  */
 export type ReadBatch =
   | { readonly usable: true; readonly records: readonly ReadRecord[] }
@@ -72,7 +72,7 @@ export interface ChangeListener {
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
-/** Position of a reader in a change stream: all entries up to and including this one are processed. */
+/** Position of a reader in a change stream. All entries up to and including this one have been processed. */
 export interface StreamPosition {
   readonly projectionId: string;
   /** Number of the entry in its projection, counted from the beginning. */
@@ -152,38 +152,38 @@ export interface StoreState {
 
 export interface BeginOptions {
   /**
-   * Whether readers must not use cached data until the projection is complete, because changes that they may have missed are not announced
-   * again.
+   * Whether readers must not use cached data until the projection is complete. Required if changes that they may have missed are not
+   * announced again.
    */
   readonly forget?: boolean;
   /**
-   * Whether readers may use a record of the previous projection, if that was complete, until the new projection has the record. They may do
-   * so from the first heartbeat on: until then, everything that the store may have lost has not been written and announced again.
+   * Whether readers may use a record of the previous projection, if that was complete, until the new projection has the record. This
+   * applies from the first heartbeat on. Before it, changes that the store may have lost are not yet written and announced again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * Workspaces that a call had to restart. The call succeeded for all other workspaces. A workspace is restarted with its own projection id
- * if its projection state was lost, or if its part of the store rejects writes because others have written to it.
+ * Workspaces whose projection a call had to restart under a new id. This happens if the workspace's projection state was lost, or if its
+ * part of the store rejects writes because others have written to it. The call succeeded for all other workspaces.
  */
 export interface RestartedWorkspaces {
   /** Workspaces restarted in this call. For each, write all records, then call `completeWorkspace`. */
   readonly begun: readonly string[];
 }
 
-/** The store as the relay writes it. All methods throw if the store is unreachable. Each of them can be repeated safely. */
+/** The store as the relay writes it. All methods throw if the store is unreachable, and can safely be repeated. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
-   * Begins a new projection: readers reset their caches, and until `complete` is called, an absent record counts as "not usable". If the
-   * projection has already begun, workspaces that are not part of it yet are added.
+   * Begins a new projection. Readers reset their caches, and until `complete` is called, the absence of a record proves nothing. If the
+   * projection has already begun, adds workspaces that are not part of it yet.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
-   * Writes records, but never replaces a record by an older version. Then announces them on the stream of their workspace and on the global
-   * one, unless `announce` is false. Writes happen in the given order, so records to which others refer must come first. Throws
-   * `ProjectionChanged` if the store does not hold `projectionId`.
+   * Writes records in the given order, so records to which others refer must come first. Never replaces a record by an older version. Then
+   * announces the records on the stream of their workspace and on the global one, unless `announce` is false. Throws `ProjectionChanged` if
+   * the store does not hold `projectionId`.
    */
   write(batch: {
     projectionId: string;
@@ -192,8 +192,8 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own. From then on, the absence
-   * of a record means that it does not exist. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for the given workspaces, except restarted ones, which have other ids. From then on, the absence of a
+   * record means that it does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
   /** Marks one restarted workspace complete. */
@@ -201,9 +201,9 @@ export interface RecordWriter {
   /** Returns the store's time, Unix ms. Must be read before the outbox is scanned. */
   nowMs(): Promise<number>;
   /**
-   * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces with an earlier time to
-   * that time, or to 0 if it is unknown; in this case their readers get no heartbeat. Returns in `incomplete` the workspaces that are not
-   * complete yet, such as those whose restart another writer did not finish.
+   * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` contains each workspace for which this is
+   * only true of an earlier time, with that time, or 0 if it is unknown. In the latter case, its readers get no heartbeat. Returns in
+   * `incomplete` the workspaces that are not complete yet, for example because another writer did not finish their restart.
    */
   heartbeat(
     projectionId: string,
@@ -232,10 +232,10 @@ export interface CachedEntry {
   readonly value: unknown;
 }
 
-/** Cached state of one workspace's projection, from which another process can continue. */
+/** Cached state of one workspace's projection. Another process can continue from it. */
 export interface Known {
   readonly position: StreamPosition;
-  /** Staleness of the data at the position. Records that were read afterwards are newer. */
+  /** Staleness of the data at the position. Records that were read later are newer. */
   readonly stalenessMs: number;
   /** Cached records that are not invalidated. A record that changes during iteration may be returned in its old or its new state. */
   readonly records: Iterable<CachedEntry>;
@@ -251,7 +251,7 @@ export interface Restored {
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
-/** A result that is returned synchronously if it is cached, because a promise on the hot path costs as much as the lookup. */
+/** A result that is returned synchronously if it is cached. On the hot path, a promise would cost as much as the lookup. */
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Returns the results in order: synchronously if none of them is a promise. */
@@ -272,8 +272,8 @@ export interface Projection extends Closeable {
    */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Drops the complete cache after a transaction that changed too many records to list. In contrast to a reset of the stream, earlier data
-   * is never used again, even while the source is unusable. Reads in flight are used by their callers but not cached.
+   * Drops the complete cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, the dropped
+   * data is never used again, even while the source is unusable. Reads in flight are used by their callers but not cached.
    */
   forgetAll(): void;
   /**

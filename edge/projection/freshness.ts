@@ -16,7 +16,7 @@ import { performance } from "node:perf_hooks";
  */
 export const AHEAD_MAX_MS = 5_000;
 
-/** The same moment on the store's clock and on the monotonic clock. */
+/** The same moment on both clocks: the store's and the monotonic one. */
 interface Timestamp {
   readonly storeMs: number;
   readonly monotonicMs: number;
@@ -40,7 +40,7 @@ export class Freshness {
   readonly #storeNowMs: () => number | undefined;
   readonly #monotonicMs: () => number;
   readonly #restoredMs: (() => number) | undefined;
-  /** Timestamp of every workspace that is not in `#lagging`. */
+  /** Timestamp of every workspace that does not lag. */
   #common: Timestamp | undefined;
   readonly #lagging = new Map<string, Timestamp>();
   /** Heartbeat that arrived before Redis time was known. */
@@ -58,7 +58,7 @@ export class Freshness {
     return this.#restoredMs !== undefined && this.#common === undefined;
   }
 
-  /** Returns false for a heartbeat from the future, which is ignored. Times in `lagging` are not later than `asOfMs`. */
+  /** Returns false for a heartbeat from the future, which is ignored. No time in `lagging` may be later than `asOfMs`. */
   observe(asOfMs: number, lagging: ReadonlyMap<string, number> = NONE): boolean {
     const now = this.#now();
     this.#unjudged = now === undefined ? { asOfMs, lagging } : undefined;

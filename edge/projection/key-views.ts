@@ -17,7 +17,7 @@ interface CachedView {
   readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
-  /** The cache's change count at the last check, at which all records of the view were live. */
+  /** The cache's change count when all records of the view were last found live. */
   checkedAt: number;
 }
 
@@ -31,7 +31,7 @@ const ASK_AGAIN_MS = 200;
 
 export class KeyViews {
   readonly #cache: RecordCache;
-  /** Views by hash only. Two workspaces never share a key, and a lookup with the wrong workspace finds no key. */
+  /** Views by key hash. Two workspaces never share a key, and a lookup with the wrong workspace finds no key. */
   readonly #views: BoundedCache<string, CachedView>;
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
@@ -50,7 +50,7 @@ export class KeyViews {
     const cached = this.#views.get(hash);
     const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
     if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
-    // The view was created before the last reset, but all of its records are still live.
+    // The view was created before the last reset, but all of its records are still live, so it is used until the next retry.
     if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
     return this.#loadOnce(workspaceId, hash, bypass);
   }
@@ -144,12 +144,12 @@ export class KeyViews {
 
 const NEVER_FRESH = -1;
 
-/** Approximate memory of a view, as measured, including derived limit plans, counter names and headers. */
+/** Approximate memory use of a view in bytes, found by measurement. It includes derived limit plans, counter names and headers. */
 const bytesOf = (parts: readonly CachedRecord[]): number =>
   1_500 + 4 * parts.reduce((sum, part) => sum + part.length, 0);
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
-/** A missing record differs from a deleted one: a role that is not projected yet must not count as a role without permissions. */
+/** Treats a missing record unlike a deleted one: a role that is not projected yet must not count as a role without permissions. */
 function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
   if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
   if (outcome.kind === "unusable") return outcome.reason;

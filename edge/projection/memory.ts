@@ -23,10 +23,7 @@ const NONE_ANEW: RestartedWorkspaces = { begun: [] };
 
 interface Kept {
   readonly version: number;
-  /**
-   * JSON of the record; `undefined` for a tombstone. It is stored as text, so that each reader gets its own objects, as it would from
-   * Redis.
-   */
+  /** JSON of the record; `undefined` for a tombstone. It is stored as text, so that each reader gets its own objects, as with Redis. */
   readonly json: string | undefined;
   /** Time at which the tombstone was written; `undefined` if it never expires. */
   readonly unavailableAtMs: number | undefined;
@@ -163,7 +160,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#listeners.set(listener, stream);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
-      // In-memory data is lost when the process ends, so there is no position from which another process could continue.
+      // In-memory data is lost when the process ends, so no other process could continue from a position.
       position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);

@@ -21,7 +21,7 @@ import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";
 import { type Outcome, RecordCache } from "./record-cache.ts";
 
-/** Cache sizes and maximum staleness. All are optional. */
+/** Optional cache sizes and staleness limits. */
 export interface ProjectionLimits {
   /** Maximum number of cached keys, each with the records that it refers to. Default: 20,000. */
   readonly views?: number;
@@ -68,7 +68,7 @@ class CachedProjection implements Projection, ChangeListener {
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { state: 0, record: 0, entry: 0, heartbeat: 0 };
-  /** Records that are read to probe the source, on the stream of one workspace; `undefined` on the global stream. */
+  /** Records that are read to test the source, if one workspace is followed; `undefined` on the global stream. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Following | undefined;
   readonly #workspaceId: string | undefined;

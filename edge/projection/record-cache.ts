@@ -50,7 +50,7 @@ interface InFlight {
   isDirty: boolean;
 }
 
-/** Refs of one workspace whose records one read of the source will return. */
+/** References to records of one workspace that are read from the source together. */
 interface Batch {
   readonly refs: RecordRef[];
   readonly read: Promise<ReadBatch>;
@@ -70,7 +70,7 @@ export interface RecordCacheOptions {
   readonly absences: number;
   /** Approximate maximum memory of all records, in bytes. */
   readonly bytes: number;
-  /** Whether the change stream is fresh enough, for this workspace, to use negative entries. */
+  /** Returns whether the workspace's change stream is fresh enough to use negative entries. */
   readonly usesNegativeEntry: (workspaceId: string) => boolean;
   readonly onRefused: (what: RefusedKind) => void;
 }
@@ -80,7 +80,7 @@ const NEVER_FRESH = -1;
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
 
-/** Approximate memory of a record: the measured overhead of a parsed record, and bytes per character of its text. */
+/** Approximate memory of a record, as measured: a fixed overhead for a parsed record, and bytes per character of its text. */
 const bytesOf = ({ length }: CachedRecord): number => 500 + 2 * length;
 
 export class RecordCache {
@@ -123,7 +123,7 @@ export class RecordCache {
     return this.#generation;
   }
 
-  /** Change count, which each change, eviction and reset increases. While it is unchanged, all live records have remained live. */
+  /** Number that each change, eviction and reset increases. While it is unchanged, all live records have remained live. */
   get changes(): number {
     return this.#changes;
   }
@@ -309,7 +309,7 @@ export class RecordCache {
       return;
     }
     this.#records.delete(name);
-    // A missing record of a referred kind is unknown rather than absent, so the cache stores no negative entry.
+    // A missing record of a kind that keys refer to is unknown rather than absent, so no negative entry is cached.
     if (!REFERRED_KINDS.has(ref.kind)) this.#absences.set(name, { outcome, generation: this.#generation });
   }
 }

@@ -24,7 +24,7 @@ export class RedisChangeStream implements ChangeStream {
   readonly #followers = new Set<Follower>();
   #clockStarted: Promise<void> | undefined;
 
-  /** `client` is used to measure the clock; the caller owns it. Each follower opens its own connection to `address`. */
+  /** `client` is used to measure the clock, and its owner closes it. Each follower opens its own connection to `address`. */
   constructor(options: RedisChangeStreamOptions) {
     this.#options = options;
     this.#clock = new StoreClock(options.client);

@@ -41,9 +41,9 @@ const BLOCK_MS = 2_000;
 /** Maximum time without a reply, after which the connection counts as lost even without an error. A read blocks for 2 s. */
 const RESPONSE_MS = 5_000;
 /**
- * Delay of changes after a reconnect. A change makes readers drop cached records. A process that is not connected yet could not read these
- * records again, and would reject requests that it could have decided with them. The delay is longer than a reconnect takes; after it,
- * changes are delivered regardless.
+ * Delay of changes after a reconnect. A change makes readers drop cached records, which a process that is not fully connected yet could not
+ * read again. It would then reject requests that it could have decided with the cached records. The delay is longer than a reconnect takes;
+ * after it, changes are delivered in any case.
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
@@ -77,7 +77,7 @@ export class Follower {
   readonly #changesKey: string;
   readonly #historyKey: string;
   #position: StreamPosition | undefined;
-  /** Whether the position comes from an earlier process and it is not confirmed yet that the store still has the same projection. */
+  /** Whether the position comes from an earlier process and has not been compared with the store's projection yet. */
   #isRestored: boolean;
   #connection: Redis | undefined;
   /** Id of the rolled-back projection that was reported to the listener. */
@@ -140,8 +140,8 @@ export class Follower {
         attempt = 0;
         while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
-        // Connection errors are visible without a report: no heartbeat arrives, so the staleness that policies act on grows. A projection
-        // state or stream of the wrong type, however, does not recover by itself, so it is reported.
+        // Connection errors need no report: no heartbeat arrives, so the staleness grows, and policies act on it. A projection state or
+        // stream of the wrong type, however, does not recover by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("state", problem);
       } finally {
@@ -200,8 +200,8 @@ export class Follower {
   }
 
   /**
-   * Returns the position where the projection began, and whether missed changes are lost. Returns `undefined` if that position is too far
-   * back or its entry was removed.
+   * Returns the position at which the projection began, and whether missed changes are not announced again. Returns `undefined` if that
+   * position is too far back or its entry was removed.
    */
   async #findBegin(
     connection: Redis,
@@ -282,8 +282,8 @@ export class Follower {
     let [isReset, isForgotten] = [false, false];
     for (const each of entries) {
       const effects = this.#advance(each[0], this.#readEntry(each));
-      // The listener reads no records between two entries of one reply, so it is enough to report the first reset, and the first reset that
-      // sets `forget`.
+      // The listener reads no records between the entries of one reply. So of several resets, reporting the first one, and the first one
+      // that sets `forget`, is enough.
       if (effects.reset !== undefined) {
         const { reason, forget } = effects.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -299,7 +299,8 @@ export class Follower {
     const { rollbacks } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
-      // The unreadable entry may have been a change. Numbering continues from the last readable entry, so that the gap is detected.
+      // The unreadable entry may have been a change. The position keeps the number of the last readable entry, so the next entry reveals
+      // the gap.
       this.#position = { projectionId: "", n: 0, ...known, entryId };
       return { entry, reset: { reason: `an entry cannot be read: ${entry.problem}`, forget: true } };
     }

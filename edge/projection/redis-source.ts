@@ -33,12 +33,12 @@ export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #rollbacks: RollbackDetector;
-  /** Workspaces whose projection state has named the current server run since the connection was last lost. */
+  /** Workspaces confirmed since the connection was last lost: their projection state has named the server's current run id. */
   readonly #confirmed = new Set<string>();
-  /** Number of lost connections. */
+  /** Number of times the connection was lost. */
   #losses = 0;
 
-  /** The caller owns the connection and closes it. `rollbacks` is shared with the change stream of the same store. */
+  /** The caller owns `client` and closes it. `rollbacks` is shared with the change stream of the same store. */
   constructor(client: RedisClient, keys: RedisKeys, rollbacks: RollbackDetector) {
     this.#client = client;
     this.#keys = keys;
@@ -69,8 +69,8 @@ export class RedisRecordSource implements RecordSource {
     let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
-      // Reads the run id after the records, to detect a restart of Redis in between: the projection state would still name the previous
-      // run.
+      // Reads the run id after the records. If Redis restarted in between, the projection state still names the previous run, which shows
+      // the restart.
       if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };
@@ -79,7 +79,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableState(before.problem);
     if ("problem" in after) return unreadableState(after.problem);
-    // Checks whether each state could have followed the other, because the store may have been restarted in between.
+    // Checks whether one state could have followed the other. If not, the store was restarted in between.
     const isTrusted =
       this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
@@ -123,7 +123,8 @@ export class RedisRecordSource implements RecordSource {
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
-      // A record does not contain its own name. The text that is echoed after the records proves that the replies belong to this read.
+      // A record does not contain its own name, so replies could belong to another read. The text that is echoed after the records rules
+      // this out.
       const text = randomUUID();
       const commands = [...groups.flat(), ["ping", text]].map((command) => [...command]);
       const replies = (await client.pipeline(commands).exec()) ?? [];
@@ -148,7 +149,7 @@ type Reply =
 
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
-/** Reads one byte more than the limit, so that a longer record is recognized. The range of a missing string is empty. */
+/** Reads one byte more than the limit, to recognize longer records. The range of a missing string is empty. */
 const fetch = ({ key, field }: RecordSlot): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
@@ -159,8 +160,8 @@ function refused(error: unknown): Reply {
 }
 
 /**
- * The ioredis error for a missing connection names an option of ioredis. It is replaced, because operators read this text in a gate's
- * `/readyz`.
+ * ioredis reports a missing connection with an error that names one of its options. The error is replaced, because operators see it in a
+ * gate's `/readyz`.
  */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

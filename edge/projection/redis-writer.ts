@@ -40,7 +40,7 @@ const CALLS_PER_BATCH = 200;
 /** A script call for one workspace, or for the global stream. */
 interface OwnedCall extends ScriptCall {
   readonly owner: string;
-  /** Projection of the stream. Set for a script that replies with the number of the stream's last entry. */
+  /** Expected projection of the stream. Set for a script that replies with the number of the stream's last entry. */
   readonly streamOf?: string;
 }
 
@@ -48,7 +48,7 @@ export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
-  /** Active projection id of each known workspace. If one does not match, the ids are read again. */
+  /** Active projection id of each known workspace. All ids are read again if one turns out to be outdated. */
   #ids = new Map<string, string>();
   /** Last known number of entries in each stream. A stream with fewer entries was rolled back. */
   readonly #rollbacks = new Map<string, { readonly projectionId: string; readonly head: number }>();
@@ -141,7 +141,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // The script rejects a workspace that was restarted in the meantime. The workspace stays incomplete until the relay that restarted it
+    // The script rejects a workspace that was restarted in the meantime. That workspace becomes complete when the relay that restarted it
     // completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
@@ -159,7 +159,7 @@ export class RedisRecordWriter implements RecordWriter {
   ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
     const runId = await this.#knownRunId();
-    // If too many workspaces lag to list them, the complete stream counts as lagging.
+    // If too many workspaces lag to list them, all workspaces count as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const globalMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
@@ -239,8 +239,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Adds workspaces created after the projection began. A new workspace becomes complete together with the projection, because each of its
-   * records was written when it was created.
+   * Adds workspaces created after the projection began. They become complete together with the projection, because each of their records
+   * was written when it was created.
    */
   async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
     const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
@@ -259,10 +259,10 @@ export class RedisRecordWriter implements RecordWriter {
     if (complete === "1") await this.complete(projectionId, unknown);
   }
 
-  /** Restarts workspaces. `ids` maps each workspace to its new projection id. */
+  /** Restarts the projection of workspaces. `ids` maps each workspace to its new projection id. */
   async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
-    // Registers the id first. If this process dies before it writes the projection state, the two do not match, and the workspace is
+    // Registers the id before it writes the projection state. If this process dies in between, the two do not match, and the workspace is
     // restarted again.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const args = await this.#beginArgs(options);
@@ -276,8 +276,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<string[]> {
-    // Records of the previous projection cannot be trusted on a cluster, because its nodes roll back separately, and the heartbeat detects
-    // a rollback of one node only.
+    // On a cluster, records of the previous projection cannot be trusted: each node rolls back separately, and a heartbeat detects a
+    // rollback of only one node.
     const mayUsePrevious = usePrevious && !isCluster(this.#client);
     return [flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
@@ -369,8 +369,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Returns the run id that the server had when the relay last read the store's state. After the server has restarted, a heartbeat with
-   * this id confirms no workspace.
+   * Returns the run id that Redis had when the relay last read the store's state. After a restart of Redis this id no longer matches, so a
+   * heartbeat with it does not make any workspace look fresh.
    */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);

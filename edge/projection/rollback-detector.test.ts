@@ -10,7 +10,7 @@ beforeEach(() => {
 const ask = (projectionId: string, head: number, stream = "ws_b") =>
   rollbacks.evaluate(stream, { projectionId, head }, rollbacks.known(stream));
 
-test("RollbackDetector accepts equal or growing heads from both entries and states", () => {
+test("RollbackDetector accepts equal or growing heads, both in entries and in replies about the state", () => {
   expect([ask("p9", 0), ask("p9", 4), ask("p9", 4)]).toEqual([true, true, true]);
   rollbacks.observe("ws_b", { projectionId: "p9", head: 7 });
   expect(ask("p9", 6)).toBe(false);

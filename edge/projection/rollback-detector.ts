@@ -51,8 +51,8 @@ export class RollbackDetector {
   }
 
   /**
-   * Records the store's reply about its state, for a request that was sent when `before` was known. Returns false if the store was rolled
-   * back, according to this reply or an earlier one; its data of this projection is then unusable.
+   * Records the store's reply about its state. `before` is the state that was known when the request was sent. Returns false if this reply
+   * or an earlier one shows that the store was rolled back; its data of this projection is then unusable.
    */
   evaluate(stream: string, { projectionId, head }: Sighting, before: Sighting | undefined): boolean {
     const seen = this.#findOrAdd(stream, projectionId);

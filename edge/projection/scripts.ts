@@ -27,8 +27,8 @@ const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
 /** Maximum bytes of the run ids of all masters in a cluster of 1,000, joined with `+`. */
 const RUN_IDS_BYTES_MAX = 64 * 1024;
 /**
- * Maximum bytes of a written record. It exceeds the 8 MiB above which readers reject records, because a rejected write would restart the
- * workspace again and again.
+ * Maximum bytes of a written record. It exceeds the 8 MiB above which readers reject records: if the script rejected such a record first,
+ * the workspace would be restarted again and again.
  */
 const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
 /** Maximum bytes of a record id. The longest id is that of an override: a namespace id and an identifier of up to 512 characters. */

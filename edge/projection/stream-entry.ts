@@ -32,7 +32,7 @@ export type StreamEntry =
       /** Times of the heartbeat; `undefined` if they are unreadable. The entry still counts for the numbering. */
       readonly said: HeartbeatTimes | undefined;
     }
-  /** The number of the entry is unreadable too, so the entry may have been a change. */
+  /** The number of the entry is unreadable too. The entry may have been a change. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
 export interface HeartbeatTimes {
@@ -60,7 +60,7 @@ export function readStreamEntry(fields: readonly string[], { isGlobal }: { isGlo
     if (isGlobal && workspaceId === "") return { kind: "unreadable", problem: "a change names no workspace" };
     return { kind: "change", ...place, workspaceId, recordKind, id };
   }
-  // A newer version may have more kinds of records, which this version never caches.
+  // A newer version may have further kinds of records. This version never caches them.
   if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };
   return { kind: "unreadable", problem: "k is no kind of record" };
 }
@@ -89,7 +89,7 @@ function readTimes(
   laggingText: string | undefined,
   isGlobal: boolean,
 ): HeartbeatTimes | undefined {
-  // The stream of one workspace has no list of lagging workspaces.
+  // On the stream of one workspace, heartbeats have no list of lagging workspaces.
   if (!isGlobal && laggingText !== undefined) return undefined;
   const asOfMs = readInteger(time);
   const lagging = asOfMs === undefined ? undefined : readLagging(laggingText, asOfMs);

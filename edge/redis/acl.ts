@@ -22,7 +22,7 @@ const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster
 interface Grant {
   readonly commands: readonly string[];
   readonly keys: readonly string[];
-  /** Allowed access to the keys: reading, writing, or both. Default: both. */
+  /** Allowed access to the keys. Default: reading and writing. */
   readonly access?: "read" | "write";
 }
 
@@ -79,7 +79,8 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
   const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
   return [
-    // A command can name the same field or key many times, and reads it each time, so these commands are limited to keys with short values.
+    // A command can name the same field or key many times, and Redis reads it each time. These commands are therefore limited to keys with
+    // short values.
     { commands: ["hmget"], keys: ["state:{*", "history:{*"], access: "read" },
     { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
     { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },

@@ -30,7 +30,7 @@ interface Offset {
 
 export class ClockEstimate {
   #offset: Offset | undefined;
-  /** Offset from before the Redis clock jumped back, which stays in use for a while. */
+  /** Offset that was measured before the Redis clock jumped back. It stays in use for a while. */
   #held: { readonly offsetMs: number; readonly untilMs: number } | undefined;
 
   take({ sentMs, receivedMs, storeMs }: ClockMeasurement): void {
@@ -43,7 +43,7 @@ export class ClockEstimate {
     if (measured.most < least) {
       this.#held = { offsetMs: Math.max(before.most, this.#heldAt(receivedMs)), untilMs: receivedMs + HELD_MS };
     } else if (measured.least <= most) {
-      // The clock has not been set, so the ranges can be intersected: a slow reply gives a wider range than the known one.
+      // The clock has not been set, so both ranges are valid. Their intersection is used, because a slow reply gives a wide range.
       this.#offset = { ...measured, least: Math.max(least, measured.least), most: Math.min(most, measured.most) };
     }
   }

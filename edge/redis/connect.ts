@@ -5,12 +5,12 @@ import { watchReplyOrder } from "./reply-order.ts";
 /** A single Redis, or a cluster, where a script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
 
-/** Used in place of `instanceof Cluster`, because the bundles load that class only on demand. */
+/** Replaces `instanceof Cluster`, because the bundles load that class only on demand. */
 export const isCluster = (client: RedisClient): client is Cluster => !(client instanceof Redis);
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const SLOTS_REFRESH_MS = 5_000;
-/** Duration of silence after which a connection that waits for replies counts as dead. */
+/** Duration of silence after which a connection with replies outstanding counts as lost. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
@@ -48,7 +48,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
   const client = wantsCluster
     ? new Cluster([{ host: url.hostname, port: Number(url.port || DEFAULT_PORT) }], {
         enableOfflineQueue: false,
-        // ioredis would resend a command after its connection was lost, although the command may have been executed.
+        // ioredis would resend a command after its connection was lost, although Redis may have executed the command.
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -113,7 +113,7 @@ export function connectForBlocking(
 const DEFAULT_PORT = 6379;
 const DEFAULT_SENTINEL_PORT = 26379;
 
-/** Redis options without `replyMapping`, because this module relies on the library's default types of replies. */
+/** Redis options without `replyMapping`, which would change the types of replies that this module relies on. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
 interface SentinelAddress {
@@ -122,7 +122,7 @@ interface SentinelAddress {
   readonly sentinels: { readonly host: string; readonly port: number }[];
 }
 
-/** Opens a connection. With sentinels, each connection asks for the current master again. */
+/** Opens a connection. With sentinels, each new connection asks them for the current master. */
 function openOne(url: URL, sentinel: SentinelAddress | undefined, options: Options): Redis {
   if (sentinel === undefined) return new Redis(url.href, options);
   const asked: Options = { ...sentinel, role: "master", sentinelCommandTimeout: CONNECT_TIMEOUT_MS };
@@ -154,7 +154,7 @@ function parseUrl(address: RedisAddress["url"]): {
   return { url, wantsCluster, sentinel: { name, sentinels } };
 }
 
-/** Returns options as getters, because ioredis reads them at every connect and needs the values of that time. */
+/** Returns options as getters. ioredis reads them at every connect, and then needs the current values. */
 function currentSecrets({ url, tls }: RedisAddress): PropertyDescriptorMap {
   const now = (): URL => parseUrl(url).url;
   const read = (get: () => unknown): PropertyDescriptor => ({ get, enumerable: true, configurable: true });

@@ -11,7 +11,7 @@ import { within } from "./script.ts";
  * has changed nothing, may be sent again.
  */
 
-/** Time for which a measured bound is used. During this time, clocks drift apart by only a few milliseconds. */
+/** Time for which a measured bound is used. It is short enough that clocks drift apart by only a few milliseconds. */
 const KNOWN_FOR_MS = 10_000;
 /** Resolution of times in scripts, which return integer milliseconds, rounded down. */
 const RESOLUTION_MS = 1;
@@ -47,7 +47,7 @@ export class DeadlineClock {
     this.#now = Math.max(this.#now ?? atLeast, atLeast);
   }
 
-  /** Drops the bounds, because a new connection may lead to another machine. */
+  /** Drops the bounds. Called for a new connection, which may lead to another machine. */
   forget(): void {
     this.#now = this.#before = undefined;
   }
@@ -68,8 +68,8 @@ export class DeadlineClock {
   }
 
   /**
-   * Calls `run`, which must do nothing and return `undefined` if the deadline is over. In that case, measures the clock and calls `run`
-   * once more. Throws if both calls were too late, or if the caller's time is over.
+   * Calls `run`, which must do nothing and return `undefined` after its deadline. In that case, measures the clock and calls `run` once
+   * more. Throws if both calls were too late, or if the caller's time is over.
    */
   async inTime<T>(
     client: AsksTime,

@@ -38,7 +38,8 @@ export async function describeRedis(client: RedisClient): Promise<StoreDescripti
   const sum = (field: string): number => infos.reduce((all, info) => all + numberOf(info, field), 0);
   const evictionPolicy = textOf(first, "maxmemory_policy");
   const hasFile = textOf(first, "aof_enabled") === "1";
-  // Before version 7, Redis does not count saves. An append-only file begins with a part that Redis loads like a snapshot.
+  // Redis counts saves only since version 7, so other fields are checked too. With an append-only file, Redis loads its first part like a
+  // snapshot, so loaded keys then prove nothing.
   const signs = ["rdb_saves", "rdb_last_cow_size", ...(hasFile ? [] : ["rdb_last_load_keys_loaded"])];
   const snapshots = signs.some((field) => numberOf(first, field) > 0);
   const kinds = [...(hasFile ? ["append-only file"] : []), ...(snapshots ? ["snapshots"] : [])];

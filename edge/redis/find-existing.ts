@@ -4,9 +4,9 @@ import { isCluster, type RedisClient } from "./connect.ts";
 const TOGETHER_MAX = 1_000;
 
 /**
- * Returns, in order, whether each of the given keys exists. Each key is a work queue, so usually none exists, and one command per 1,000
- * keys is enough. Keys are checked one by one only if some exist and others do not. On a cluster they always are, because a command must
- * stay in one slot.
+ * Returns, in order, whether each of the given keys exists. Each key is a work queue, and usually none exists. One command per 1,000 keys
+ * then suffices; keys are checked one by one only if some exist and others do not. On a cluster, keys are always checked one by one,
+ * because a command must stay in one slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {
   const found: boolean[] = [];

@@ -136,8 +136,8 @@ export class RedisKeys {
 }
 
 /**
- * SHA-256 in hex of (kind, scope, identifier). The text begins with the length of the scope, so that different triples have different
- * texts.
+ * SHA-256 in hex of (kind, scope, identifier). The hashed text begins with the length of the scope, so different triples never have the
+ * same text.
  */
 export function countedHash(kind: string, scope: string, identifier: string): string {
   return createHash("sha256").update(`${kind}:${scope.length}:${scope}:${identifier}`).digest("hex");

@@ -1,6 +1,6 @@
 /*
- * Lua functions that scripts share. A workspace's own Redis user can write any type and any bytes under the workspace's prefix. A call of a
- * script may serve several workspaces, so the data of one workspace must not make it fail.
+ * Lua functions that scripts share. A workspace's own Redis user can write any type and any bytes under the workspace's prefix. A script
+ * call may serve several workspaces, so it must not fail because of one workspace's data.
  */
 
 /**

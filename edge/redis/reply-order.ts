@@ -19,8 +19,8 @@ export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
     let sent = -1;
     let waiting = 0;
     timer = setInterval(() => {
-      // Skips the check if no commands were sent since the last one, because no reply can be mismatched then. While a check is in flight,
-      // sends another one: if the reply to the first was lost, that check receives a later reply.
+      // Skips the check if no commands were sent since the last one, because no reply can be mismatched then. If the last check has no
+      // reply yet, sends another one, whose reply would go to the last check if a reply was lost.
       if (stream.bytesWritten === sent && waiting === 0) return;
       const text = randomUUID();
       waiting += 1;

@@ -260,7 +260,7 @@ test.each(DIRECT)(
   },
 );
 
-test("Redis ACL of a gate denies reading whole streams, and one field many times in a command", async () => {
+test("Redis ACL of a gate denies reading whole streams, and reading one field many times in a command", async () => {
   const denied: readonly (readonly [string, ...string[]])[] = [
     ["hgetall", keys.history(WORKSPACE)],
     ["xrange", keys.changes(WORKSPACE), "-", "+"],

@@ -24,8 +24,8 @@ export interface CallLimits {
 }
 
 /**
- * Adds a size check at the start of a script, so that a call that exceeds the limits fails before any work. Redis runs nothing else during
- * a script, and the user of a gate can run every loaded script.
+ * Adds a size check at the start of a script, so that a call that exceeds the limits fails before it does any work. The check is needed
+ * because the user of a gate can run every loaded script, and Redis runs nothing else during a script.
  */
 export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallLimits, body: string): Script {
   const argsMax = argsPerKey === 0 ? `${args}` : `${args} + ${argsPerKey} * #KEYS`;
@@ -61,8 +61,8 @@ export function runScript(
 }
 
 /**
- * Runs a read-only script with a command that needs no write permission on its keys, because a gate may not write the relay's keys. A
- * server before Redis 7 has neither that command nor such permissions.
+ * Runs a read-only script with a command that needs no write permission on its keys, because a gate may not write the keys that the relay
+ * writes. Before version 7, Redis has neither this command nor such permissions.
  */
 export async function runReadingScript(
   client: RedisClient,

@@ -38,8 +38,8 @@ export class StoreClock {
   }
 
   /**
-   * Takes a measurement from the result of a TIME command that was sent for another purpose, at `sentMs` on the monotonic clock. Throws if
-   * the result is not a time.
+   * Takes a measurement from the result of a TIME command that was sent for another purpose. `sentMs` is its send time on the monotonic
+   * clock. Throws if the result is not a time.
    */
   take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
     const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;

@@ -7,7 +7,7 @@ import type { Projection } from "../projection/contract.ts";
 import { type AppliedLimits, applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Dependencies of `count`, which charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
+ * Dependencies of `count`. It charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
  * are refused, the limits stay charged.
  */
 
@@ -21,7 +21,7 @@ export interface CountingDeps {
    * unlimited or deleted. May throw `CountersUnavailable`.
    */
   loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined>;
-  /** Called each time limits or credits could not be counted, with the fallback that was used. */
+  /** Called each time limits or credits could not be counted. `done` is the fallback that was used. */
   onUncounted(what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void;
 }
 
@@ -88,7 +88,7 @@ function consume(
   );
 }
 
-/** Charges the credits alone, because the limits are already charged. */
+/** Charges only the credits, because the limits are already charged. */
 async function loadCredits(
   parts: CountingDeps,
   { withoutStore }: Counting,
@@ -100,7 +100,7 @@ async function loadCredits(
     : conclude(limits, { ...consumed, credits }, charge);
 }
 
-/** Charges namespace limits without their overrides, because the overrides may be unreadable too. */
+/** Charges namespace limits as requested, without overrides, because these may be unreadable too. */
 async function countWithoutStore(
   parts: CountingDeps,
   { plan, withoutStore }: Counting,

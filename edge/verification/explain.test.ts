@@ -215,7 +215,7 @@ describe("the counters are unavailable", () => {
     expect(explained.explained.limits).toEqual([]);
   });
 
-  test("explain of an API call, which has no policy, falls back to counts in the api-server", async () => {
+  test("explain of an API call falls back to counting in the api-server, because no policy applies", async () => {
     const step = stepOf(await explain(partsOf(away).parts, asking(limited(), without("Local"))), "limits");
     expect(step?.detail).toContain("keys.verifyKey then counts in the process of the api-server");
     expect(step?.detail).not.toContain("policy");

@@ -15,9 +15,9 @@ import { count, type WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * Explains a verification without counting it. The decision comes from the unchanged code in `verify.ts`, which gets a wrapped verification
- * and wrapped dependencies. They pass values through, record them, and count nothing. So an explanation never affects other verifications,
- * and reports exactly the values that were decisive.
+ * Explains a verification without counting it. The unchanged code in `verify.ts` makes the decision, with a wrapped verification and
+ * wrapped dependencies that pass values through, record them, and count nothing. So an explanation never affects other verifications, and
+ * reports exactly the values that were decisive.
  */
 
 export interface ExplainDeps {
@@ -77,7 +77,7 @@ export async function explain(
     return { code, view, explained, retryAfterS: undefined, nowMs };
   }
 
-  // The explanation also includes later steps, but their errors must not make it fail.
+  // The explanation also includes later steps, whose errors must not make it fail.
   const query = orReason(() => watched.readQuery());
   const plan = watched.planned ?? orReason(() => watched.plan(view));
   const withoutStore = typeof plan === "string" ? undefined : verification.withoutStore(plan);
@@ -229,7 +229,7 @@ class DryParts implements VerifyDeps {
     };
   }
 
-  /** Local counts exist only in the processes that counted. This process has counted nothing, so it starts from zero. */
+  /** Counts from zero. Local counts exist only in the processes that counted, and this process has counted nothing. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }
@@ -241,7 +241,7 @@ class DryParts implements VerifyDeps {
   }
 
   /**
-   * Loads nothing: `#peek` reads the credits, and leaves them unknown only for keys that no longer have a credit limit, which are not
+   * Loads nothing. `#peek` has already read the credits. They are unknown only for keys that no longer have a credit limit, which are not
    * charged.
    */
   async loadAndSpend(): Promise<CreditOutcome | undefined> {

@@ -26,7 +26,7 @@ function lineOf(of: KeyView, region = "eu"): string {
   return lines[0] ?? "";
 }
 
-it("a verification event is written as the ingester parses it, for any names", () => {
+it("a verification event with any names is parsed by the ingester as it was written", () => {
   const externalId = 'a "quoted"\n\\ name, ü';
   const line = lineOf(view({ id: "id_1", externalId }));
   expect(line).not.toContain("\n");

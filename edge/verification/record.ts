@@ -8,12 +8,12 @@ export interface RecordingDeps {
   readonly decidedBy: string;
 }
 
-/** Queues the event of one verification of an existing key, for every outcome. */
+/** Queues the event of a verification. Called for every outcome, if the key exists. */
 export function recordVerification({ events, decidedBy }: RecordingDeps, view: KeyView, happening: Happening): void {
   events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
 }
 
-/** JSON of the key in events. It is cached with the key, because serializing it costs more than the decision. */
+/** JSON that describes the key in events. It is cached with the key, because serializing it costs more than the decision. */
 const subjectOf = KeyView.remember(({ key, identity }) =>
   subjectJson({
     workspaceId: key.workspaceId,

@@ -28,8 +28,8 @@ interface RuleParts {
 const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
 
 /**
- * Verification of a key that a policy rule requires: the key must belong to the policy's API, and the rule defines the required permissions
- * and the charges.
+ * Verification of a key that a policy rule requires. The key must belong to the policy's API. The rule defines the required permissions and
+ * the charges.
  */
 export class RuleVerification<Question extends RuleRequest = RuleRequest> implements Verification {
   readonly clientIp: string | undefined;
@@ -67,7 +67,7 @@ export class RuleVerification<Question extends RuleRequest = RuleRequest> implem
     return this.question.active.policy;
   }
 
-  /** Uses a negative cache entry only while the gate's data is fresh, because the key may have been created since. */
+  /** Uses a negative cache entry only while the gate's data is fresh, because the key may have been created after the entry. */
   #checkNegativeEntry(lookup: Lookup<KeyView>): Lookup<KeyView> {
     if (lookup.status === "found") return lookup;
     if (lookup.status === "unusable") return UNKNOWN;

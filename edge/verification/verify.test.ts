@@ -108,7 +108,7 @@ describe("the order of a verification", () => {
     expect(await verify(parts, caller)).toMatchObject({ code: "NOT_FOUND", view: undefined });
   });
 
-  test("verify charges nothing for a rejected key, and reports an invalid query before the rejection", async () => {
+  test("verify charges nothing for a rejected key, and reports an invalid query instead of the rejection", async () => {
     const disabled = aKeyView({ key: { enabled: false, limited: true } });
     const caller = new AnyCaller(disabled);
     expect(await verify(parts, caller)).toMatchObject({ code: "DISABLED", view: disabled, counted: undefined });

@@ -16,13 +16,13 @@ import { type Counted, type CountingDeps, count, type Uncountable, type WithoutS
  */
 
 export interface Verification {
-  /** Client address. If omitted, the API's IP allow-list is not checked. */
+  /** Client address. If omitted, the API's IP allow-list does not apply. */
   readonly clientIp: string | undefined;
   /** API that the key must belong to; other keys are `FORBIDDEN`. Default: any API. */
   readonly apiId?: string | undefined;
   /**
-   * Whether the query is read only for a key that passes all other checks. Default: the query is read before any result about the key is
-   * returned.
+   * Whether the query is read only for a key that passes all other checks. Default: the query is read first, so its errors are reported
+   * before any result about the key.
    */
   readonly readsQueryLast?: boolean;
   /** Finds the key. Returns synchronously if the key is cached, so most verifications do not wait. */
