@@ -17,20 +17,20 @@ export interface Ingested {
 }
 
 /**
- * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never next to the caller's
- * own conditions, which could undo it.
+ * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT. Next to the caller's own
+ * conditions, they could undo it.
  */
 export interface QueryScope {
   readonly workspaceId: string;
   /** Key spaces (verifications) or namespaces (rate limits) that the root key may read; `undefined` for all. */
   readonly within: readonly string[] | undefined;
-  /** Unix ms, read once per query and used for `now()` and every time bound. */
+  /** Time of the query in Unix ms. It is read once, and used for `now()` and every time bound. */
   readonly nowMs: number;
   readonly visibleFrom: VisibleFrom;
 }
 
 /**
- * Start of the visible range per table, Unix ms. Events from this time on are visible, and so are buckets that end after it. All
+ * Start of the visible range of each table, Unix ms. Events from this time on are visible, and so are buckets that end after it. All
  * verification tables have the same retention; each rate-limit table has its own.
  */
 export type VisibleFrom = Readonly<Record<Bucket | "raw", number>>;
@@ -83,8 +83,8 @@ export interface QueryResponse {
 }
 
 /**
- * Rejection of a query by the store. `detail` concerns only the query; it contains no host, user, internal table or workspace id. With
- * `notConfigured`, an administrator must act, and `detail` names the action.
+ * Rejection of a query by the store. `detail` concerns only the query. It contains no host, user, internal table or workspace id. With
+ * reason `notConfigured`, an administrator must act, and `detail` says how.
  */
 export class QueryRejected extends Error {
   override name = "QueryRefused";
@@ -97,7 +97,8 @@ export class QueryRejected extends Error {
 }
 
 /**
- * Maximum wait in the queue, and maximum number of queued queries per workspace. The latter exceeds the number of panels of a dashboard.
+ * Maximum wait in the queue, and maximum number of queued queries per workspace. The latter exceeds the number of panels of a dashboard,
+ * each of which sends a query.
  */
 export const QUERY_WAITING = {
   waitersMax: 50,
@@ -120,11 +121,11 @@ export type StoreProblem = (typeof STORE_PROBLEMS)[number];
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
-  /** Batching hints for a store that prefers few, large batches: a batch is stored when it reaches this size or age. */
+  /** Batching hints of a store that prefers few, large batches. A batch is stored when it reaches this size or this age. */
   readonly portions?: { readonly bytesEnough: number; readonly ageMsEnough: number } | undefined;
   /**
-   * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the store, and not the events,
-   * causes a failure, because it is unreachable or too slow. The stream then delivers the batch again.
+   * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the store fails for a reason other
+   * than the events, for example because it is unreachable or too slow. The stream then delivers the batch again.
    */
   ingest(batch: TakenEvents, nowMs: number): Promise<Ingested>;
   /**

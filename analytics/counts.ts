@@ -9,8 +9,8 @@ import type { Code } from "../core/verification/codes.ts";
 export type Slice = "hour" | "day" | "month";
 
 /**
- * Grouping of a row in addition to its slice. `tags` groups by the complete tag list of an event. `tag` counts an event once per tag, and
- * omits events without tags. `identity` omits events without an identity.
+ * Grouping of the result in addition to time slices. `tags` groups by the complete tag list of an event. `tag` counts an event once per
+ * tag, and omits events without tags. `identity` omits events without an identity.
  */
 export type Target = "key" | "identity" | "tags" | "tag";
 
@@ -39,7 +39,7 @@ export interface CountOrder {
   readonly descending: boolean;
 }
 
-/** Counts for a slice, for a target, or for a combination of the two. Only those with events are returned. */
+/** Counts for a slice, for a target, or for a combination of the two. Combinations without events are omitted. */
 export interface UsageCount {
   /** Start of the slice, Unix ms; `undefined` without slices. */
   readonly timeMs: number | undefined;

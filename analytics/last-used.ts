@@ -1,8 +1,8 @@
 import type { Queryable } from "../postgres/queryable.ts";
 
 /**
- * Stores the time at which keys were last used, Unix ms, unless a later time is stored. The change is not projected to pods. Rows are
- * locked in the order of their ids, to avoid deadlocks.
+ * Stores the time at which keys were last used, Unix ms, unless a later time is already stored. The change is not projected to pods. Rows
+ * are locked in the order of their ids, to avoid deadlocks.
  */
 export async function raiseLastUsed(
   tx: Queryable,

@@ -1,6 +1,6 @@
 /*
- * Verification latencies. Only raw events contain them: the count tables and the public tables have no such column. Each request reads raw
- * events, so its time range is limited.
+ * Verification latencies. Only raw events contain them: the count tables and the public tables have no such column. Because a request reads
+ * raw events, its time range is limited.
  */
 
 export interface LatencyQuery {

@@ -12,8 +12,8 @@ export async function lockClickhouseMigration(tx: Queryable): Promise<void> {
 }
 
 /**
- * Waits until no other process stores events of the workspace. A holder that is idle for `idleMsMax` loses its connection and thus the
- * lock, because its process is presumed to hang. Throws an error with `isWaitOver` after `lockMsMax`.
+ * Waits until no other process stores events of the workspace. A process that stays idle for `idleMsMax` presumably hangs, so it loses its
+ * connection and thus the lock. Throws an error with `isWaitOver` after `lockMsMax`.
  */
 export async function lockIngestion(
   tx: Queryable,

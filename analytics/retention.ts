@@ -19,7 +19,7 @@ export const DEFAULT_RETENTION: AnalyticsRetention = {
 export const daysKept = (retention: AnalyticsRetention, of: AnalyticsOf, bucket: Bucket | undefined): number =>
   of === "verifications" ? retention.verifications : retention.ratelimits[bucket ?? "raw"];
 
-/** Returns the start of retention in Unix ms; data that ended before it is deleted. */
+/** Returns the start of retention in Unix ms. Data that ended before it is deleted. */
 export const keptFromMs = (days: number, nowMs: number): number => nowMs - days * DAY_MS;
 
 /** Retention settings of a workspace, in days; `null` means the default. */

@@ -7,8 +7,8 @@ export type RowEncoder = (row: readonly (string | null)[]) => string;
 export type ValueEncoder = (text: string) => string;
 
 /**
- * Returns the row encoder of a query. If several columns have the same name, the last one remains, as in most JSON parsers. Names are never
- * used as names of object properties, so any text is valid.
+ * Returns the row encoder of a query. If several columns have the same name, only the last one is returned, as most JSON parsers would do.
+ * Column names are never used as property names of objects, so any text is valid.
  */
 export function rowEncoder(
   columns: readonly ResultColumn[],

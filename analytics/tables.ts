@@ -3,7 +3,7 @@
  * stores provide these tables, although their internal tables differ.
  */
 
-/** Column type. `DateTime` has a resolution of seconds and is in UTC, like `Date`. An `Int64` column `time` is Unix ms. */
+/** Column type. `DateTime` is in UTC with a resolution of seconds, and `Date` is in UTC too. An `Int64` column `time` is Unix ms. */
 export type ColumnType = "String" | "Int64" | "Float64" | "Bool" | "DateTime" | "Date" | "Array(String)";
 
 /** Time bucket of an aggregated table; `undefined` for a raw table with one row per event. */

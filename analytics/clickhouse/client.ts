@@ -41,7 +41,7 @@ export function openClient(
 }
 
 /**
- * Opens a read-only client: either its user has only read permission, or each request sets `readonly`. Throws if the address is invalid.
+ * Opens a read-only client. Either its user has only read permission, or each request sets `readonly`. Throws if the address is invalid.
  */
 export const openReadingClient = (
   { url, readerUrl }: { url: string; readerUrl?: string | undefined },

@@ -12,7 +12,7 @@ const START_OF: Readonly<Record<Slice, string>> = {
   month: "toDateTime(toStartOfMonth(c.at), 'UTC')",
 };
 
-/** Columns by which each grouping target divides the result rows. */
+/** Columns that each grouping target adds to the result rows. */
 const COLUMN_OF: Readonly<Record<Target, string>> = {
   key: "c.key_id",
   identity: "c.identity_id",
@@ -24,9 +24,8 @@ const COUNTED =
   "e.time as at, e.outcome as outcome, e.count as count, e.key_id as key_id, e.identity_id as identity_id, e.external_id as external_id, e.tags as tags";
 
 /**
- * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so that its cost is independent of the
- * number of keys.
- * @throws QueryRejected.
+ * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so its cost is independent of the number of
+ * keys. @throws QueryRejected.
  */
 export async function countVerifications(
   client: ClickHouseClient,

@@ -73,7 +73,9 @@ export async function ingestBatch(
 
 type Kind = keyof typeof ARRIVING;
 
-/** Returns how many of these events are missing from the table. The primary index narrows the search to the timestamps of the events. */
+/**
+ * Returns how many of these events are missing from the table. Selecting by the events' timestamps lets the query use the primary index.
+ */
 async function countNew(client: ClickHouseClient, kind: Kind, events: readonly UsageEvent[]): Promise<number> {
   if (events.length === 0) return 0;
   const response = await answered(
@@ -104,11 +106,11 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         insert_deduplication_token: token,
         deduplicate_blocks_in_dependent_materialized_views: 1,
         materialized_views_ignore_errors: 0,
-        // Disables server-side batching, which would acknowledge an insert before the tables contain the rows.
+        // Disables server-side batching, which would acknowledge an insert before its rows are in the tables.
         async_insert: 0,
         wait_end_of_query: 1,
-        // Writes a single block, with the same groups in the same order on each attempt, because a deduplication token identifies a
-        // complete insert.
+        // Makes each attempt write a single block with the same groups in the same order. Required because a deduplication token identifies
+        // a complete insert.
         max_insert_threads: "1",
         input_format_parallel_parsing: 0,
         parallel_view_processing: 0,
@@ -122,7 +124,7 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
   );
 }
 
-/** Returns the last use of each key. Rounding to the minute avoids most updates of a key's row. */
+/** Returns the last use of each key, rounded to the minute, which avoids most updates of a key's row. */
 function lastUses(events: readonly VerificationEvent[]) {
   const latest = new Map<string, { workspaceId: string; keyId: string; lastUsedAt: number }>();
   for (const { workspaceId, keyId, timeMs } of events) {

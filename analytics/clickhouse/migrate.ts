@@ -6,7 +6,7 @@ import { createStatements, type Layout, quoted } from "./schema.ts";
 
 /*
  * ClickHouse has no transactional DDL. Therefore each statement of a migration is idempotent, and a migration is recorded after its last
- * statement. An interrupted migration starts again with its first statement.
+ * statement. An interrupted migration is repeated from its first statement.
  */
 
 interface Migration {
@@ -41,7 +41,7 @@ export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layo
   });
 }
 
-/** Makes a statement with ON CLUSTER return after every server has run the statement. */
+/** Makes a statement with ON CLUSTER return only after every server has run it. */
 const DDL = { distributed_ddl_task_timeout: "60", distributed_ddl_output_mode: "throw" } as const;
 
 async function missing(client: ClickHouseClient): Promise<readonly Migration[]> {

@@ -49,8 +49,8 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
 ]);
 
 /**
- * Maps a ClickHouse error to a rejection whose text concerns the query alone. `isFault` is true if an operator must act, and not the
- * caller.
+ * Maps a ClickHouse error to a rejection whose text concerns only the query. `isFault` is true if an operator, and not the caller, must
+ * act.
  */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   if (isUnavailable(error)) {
@@ -62,6 +62,6 @@ export function toRejection(error: unknown): { readonly refused: QueryRejected; 
   return { refused: new QueryRejected(reason, detail, { cause: error }), isFault: known === undefined };
 }
 
-/** ClickHouse uses one error code for both result limits; only the message shows whether the rows or the bytes exceeded the limit. */
+/** ClickHouse uses one error code for both result limits. Only the message shows whether there were too many rows or too many bytes. */
 const isOfBytes = (error: unknown): boolean =>
   errorType(error) === "TOO_MANY_ROWS_OR_BYTES" && error instanceof Error && /max bytes/.test(error.message);

@@ -23,7 +23,7 @@ const QUERIES_MAX = 8;
 const PER_WORKSPACE_MAX = 3;
 /** Maximum length of the emitted SQL. It exceeds the 16 KiB of a query, because aliases are replaced by their definitions. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
-/** Upper bound on the bytes that ClickHouse counts as result (`max_result_bytes`) per byte of response JSON. */
+/** Upper bound of the ratio of the result bytes that ClickHouse counts (`max_result_bytes`) to the bytes of the response JSON. */
 const RESULT_BYTES_PER_RESPONSE_BYTE = 8;
 
 export interface ReaderOptions {
@@ -68,7 +68,7 @@ export class ClickhouseReader {
   }
 
   /**
-   * Returns whether the server responds to other requests. If it does, the query caused the timeout: the query's own time limit does not
+   * Returns whether the server responds to other requests. If it does, a timeout was caused by the query, whose own time limit does not
    * cover planning.
    */
   async #responds(): Promise<boolean> {
@@ -137,7 +137,7 @@ export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope
   scopeMonth: visibleFrom.month,
 });
 
-/** Returns the settings of a query. They override settings of the server profile that change the meaning of SQL. */
+/** Returns the settings of a query. They override settings in the server's profile that would change the meaning of SQL. */
 const settingsOf = ({
   rowsMax,
   timeoutMs,
@@ -156,7 +156,8 @@ const settingsOf = ({
   // Cancels a query when the client closes its connection.
   cancel_http_readonly_queries_on_client_close: 1,
   max_query_size: String(TEXT_BYTES_MAX),
-  // Waits for the end of the query. Otherwise an error after the first rows would be appended to the response body.
+  // Makes the server send nothing before the query has ended. Otherwise an error after the first rows would be appended to the response
+  // body.
   wait_end_of_query: 1,
   join_use_nulls: 0,
   union_default_mode: "",

@@ -18,7 +18,7 @@ export interface Layout {
 const REMEMBERED_INSERTS = 10_000;
 const REMEMBERED_SECONDS = 7 * 86_400;
 
-/** Order of a workspace's retention values in `kept_days`; positions start at 1. */
+/** Order of a workspace's retention values in the array `kept_days`. Positions start at 1. */
 export const KEPT_DAYS: readonly (Bucket | "raw")[] = ["raw", ...BUCKETS];
 const keptDays = (of: Bucket | "raw"): string => `kept_days[${KEPT_DAYS.indexOf(of) + 1}]`;
 
@@ -29,7 +29,8 @@ interface Kind {
   /** Columns of the raw table in addition to the common columns. */
   readonly columns: readonly string[];
   /**
-   * Columns that distinguish the rows of a bucket, with their type in the count tables and the expression that computes them from an event.
+   * Columns that distinguish the rows of a bucket, each with its type in the count tables and the expression that computes it from an
+   * event.
    */
   readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];
   /** Dimensions that come first in the sorting key. */
@@ -196,8 +197,8 @@ function rawBody(layout: Layout, kind: Kind): string {
 }
 
 /**
- * Body of a count table. `dims` is a hash of all dimensions, and rows with equal hashes are summed. If the sorting key consisted of the
- * dimensions themselves, each query would have to read all of them.
+ * Body of a count table. `dims` is a hash of all dimensions; rows with equal hashes are summed. A sorting key of the dimensions themselves
+ * would make each query read all of them.
  */
 function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
   const columns = [
@@ -251,9 +252,9 @@ const totalsSelect = (): string =>
      from ${countsOf(VERIFICATIONS, "hour")} as e group by all`;
 
 /**
- * Selects events that earlier batches did not contain, because a writer may send an event twice, in two stream entries. The check is part
- * of the insert, so that an ingester that resumes after a stall inserts no duplicates. In a view, the source table contains only the rows
- * being inserted, even in a subquery.
+ * Selects events that earlier batches did not contain. Duplicates occur because a writer may send an event twice, in two stream entries.
+ * The check is part of the insert, so an ingester that resumes after a stall inserts no duplicates. In a view, the source table contains
+ * only the rows being inserted, even in a subquery.
  */
 function newEventsSelect({ raw, arriving }: Kind): string {
   const stored = `select id from ${raw}

@@ -63,7 +63,7 @@ export const isUnavailable = (error: unknown): boolean => meaningOf(error).forAl
 export interface Seen {
   /** Reason why the latest probe failed; `undefined` if the probe succeeded. */
   readonly noResponse: StoreProblem | undefined;
-  /** Latest failure per kind of operation, removed by the next success. */
+  /** Latest failure of each kind of operation. The next success removes it. */
   readonly failures: readonly { readonly problem: StoreProblem; readonly agoMs: number }[];
   /** Duration of the oldest insert in flight in ms; 0 if there is none. */
   readonly insertingMs: number;
@@ -72,8 +72,8 @@ export interface Seen {
 /** Duration from which an insert counts as slow. A normal insert takes about 100 ms. */
 const SLOW_MS = 10_000;
 /**
- * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so that a persistent failure is observed again before
- * it is forgotten.
+ * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so a persistent failure is observed again before it is
+ * forgotten.
  */
 const REMEMBERED_MS = 90_000;
 
@@ -82,7 +82,7 @@ export function evaluateProblem({ noResponse, failures, insertingMs }: Seen): St
   const remembered = failures.filter(({ agoMs }) => agoMs <= REMEMBERED_MS).map(({ problem }) => problem);
   const holds = new Set([
     ...(noResponse === undefined ? [] : [noResponse]),
-    // Ignores earlier `unavailable` failures, because the server responds again.
+    // Ignores remembered `unavailable` failures, because the latest probe shows whether the server responds now.
     ...remembered.filter((problem) => problem !== "unavailable"),
     ...(insertingMs > SLOW_MS ? ["slow"] : []),
   ]);

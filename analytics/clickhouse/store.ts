@@ -25,7 +25,7 @@ import type { Layout } from "./schema.ts";
 import { errorType } from "./store-problem.ts";
 import { ClickhouseWatch } from "./watch.ts";
 
-/** Maximum time to wait for the schema, which only the first calls have to do. */
+/** Maximum wait for the schema. Only calls at the start have to wait for it. */
 const READABLE_MS_MAX = 5_000;
 
 export interface ClickhouseAnalyticsOptions extends Layout {
@@ -49,8 +49,8 @@ export interface ClickhouseAnalyticsOptions extends Layout {
 export class ClickhouseAnalytics implements AnalyticsStore {
   readonly kind = "clickhouse";
   /**
-   * Batching hints. Each insert creates a part in every table, and the server must merge the parts later, so ClickHouse recommends at most
-   * a few inserts per second.
+   * Batching hints. Each insert creates a part in every table, which the server must merge later, so ClickHouse recommends at most a few
+   * inserts per second.
    */
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
@@ -79,7 +79,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       return await ingestBatch({ client: this.#client, watch: this.#watch, db, idleMsMax }, batch, nowMs);
     } catch (error) {
-      // The table is missing because the database was replaced by an empty one, so the schema must be created again.
+      // The table is missing because an empty database has replaced the previous one, so the schema must be created again.
       if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
       throw error;
     }
@@ -107,7 +107,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return this.#counted(() => countLatencies(this.#readingClient, question));
   }
 
-  /** Returns 0, because the insert that stores events has already updated the count tables. */
+  /** Returns 0, because inserting events also updates the count tables. */
   async uncountedForMs(): Promise<number> {
     return 0;
   }
@@ -145,7 +145,10 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     }
   }
 
-  /** Migrates once per process. The next call repeats a failed migration, so that a server becomes usable when it is reachable again. */
+  /**
+   * Migrates once per process. A failed migration is repeated by the next call, so that a server becomes usable as soon as it is reachable
+   * again.
+   */
   #migrated(): Promise<void> {
     this.#ready ??= migrateClickhouse(this.#client, this.#options.db, this.#options).then(
       () => this.#watch.succeeded("schema"),

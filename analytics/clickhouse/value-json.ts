@@ -35,7 +35,7 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
 
 export const clickhouseEncoder = (type: ResultType): ValueEncoder => ENCODERS[type];
 
-/** Returns the text form that `rowEncoder` expects; arrays become JSON. */
+/** Returns the text that `rowEncoder` expects for a value; arrays become JSON. */
 export function textOf(value: unknown): string | null {
   if (value === null) return null;
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;

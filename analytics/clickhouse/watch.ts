@@ -5,11 +5,11 @@ import { ClickhouseMetrics, type Operation } from "./metrics.ts";
 import { evaluateProblem, meaningOf } from "./store-problem.ts";
 
 const RESPONSE_MS_MAX = 2_000;
-/** Number of probes after which one is a query. It checks the credentials, because `/ping` does not authenticate. */
+/** Interval, in probes, at which a query is sent instead of `/ping`. Only the query checks the credentials. */
 const ADMITTED_EVERY_LOOKS = 30;
 
 export interface WatchOptions {
-  /** Client with a separate connection, because a server is reachable even if its other connections are all busy with queries. */
+  /** Client with a connection of its own, because a server is reachable even if all other connections are busy with queries. */
   readonly client: ClickHouseClient;
   readonly metrics: Registry;
 }
@@ -18,7 +18,7 @@ export interface WatchOptions {
 export class ClickhouseWatch {
   readonly #client: ClickHouseClient;
   readonly #metrics: ClickhouseMetrics;
-  /** Latest failure per kind of operation, timed by `performance.now()`. A success removes the entry. */
+  /** Latest failure of each kind of operation, timed by `performance.now()`. A success removes it. */
   readonly #failures = new Map<Operation, { readonly problem: StoreProblem; readonly atMs: number }>();
   /** Start times of the inserts in flight. */
   readonly #inserting = new Set<{ readonly sinceMs: number }>();
@@ -95,7 +95,7 @@ export class ClickhouseWatch {
       return undefined;
     } catch (error) {
       const { problem } = meaningOf(error);
-      // If a trivial query takes two seconds, the server is stalled.
+      // A server that takes two seconds for a trivial query counts as stalled.
       return problem === "slow" ? "unavailable" : problem;
     }
   }

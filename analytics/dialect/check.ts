@@ -9,16 +9,15 @@ import { firstOf } from "./walk.ts";
 
 /** Query that satisfies all rules that can be checked on its text alone. */
 export interface CheckedQuery {
-  /** Query text to which the spans of the tree refer. */
+  /** Query text in which the spans of the tree are offsets. */
   readonly text: string;
   readonly of: AnalyticsOf;
   readonly query: Query;
 }
 
 /**
- * Parses a query and checks the rules of api-v2.md section 18.2. If the query violates several rules, the error kind is that of the first
- * rule, and the detail describes that rule's first violation in the text.
- * @throws QueryProblem
+ * Parses a query and checks the rules of api-v2.md section 18.2. If the query violates several rules, only the first of these rules is
+ * reported, at the place in the text where it is first violated. @throws QueryProblem
  */
 export function readQuery(text: string, { of, ...clock }: Clock & { readonly of: AnalyticsOf }): CheckedQuery {
   const bytes = Buffer.byteLength(text);

@@ -3,11 +3,13 @@ import type { Span } from "./tree.ts";
 
 /*
  * Lexer with ClickHouse's rules, each of which was verified on ClickHouse. They differ from other databases: backslashes escape in strings,
- * comments nest, names may be in double quotes or backticks, and typographic quotes delimit strings. Syntax that cannot be passed on with
- * the same meaning (a string that is not UTF-8, `x'41'`) is rejected.
+ * comments nest, names may be in double quotes or backticks, and typographic quotes delimit strings. Syntax whose meaning cannot be
+ * preserved is rejected, such as `x'41'` or a string that is not UTF-8.
  */
 
-/** A token. `text` is the unescaped value of a string, the unquoted name, the number in decimal, or otherwise the source text. */
+/**
+ * A token. `text` is the unescaped value of a string, a name without quotes, a number in decimal, or the source text of any other token.
+ */
 export interface Token {
   readonly kind: "word" | "quotedName" | "string" | "number" | "sign" | "end";
   readonly text: string;

@@ -8,7 +8,7 @@ import type { Query, SetOperation } from "./tree.ts";
 
 export interface Parsed {
   readonly query: Query;
-  /** Violations of rules that apply only to queries that can be parsed. If there are any, the tree must not be used. */
+  /** Violations of rules that are checked only if the query can be parsed. If there are any, the tree must not be used. */
   readonly refused: readonly { readonly rule: DeferredRule; readonly problem: QueryProblem }[];
 }
 
@@ -81,7 +81,7 @@ function readEnd(cursor: Cursor): void {
 
 const ONE_STATEMENT = "only one statement can be run at a time";
 
-/** First words of other ClickHouse statements. */
+/** First words of ClickHouse statements other than SELECT. */
 const OTHER_STATEMENTS: ReadonlySet<string> = new Set(
   [
     "alter analyze attach audit backup begin call check commit create deallocate delete desc describe detach drop execute",

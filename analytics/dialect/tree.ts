@@ -3,7 +3,7 @@
  * without a node here. Names and types are not resolved yet.
  */
 
-/** Source range as offsets of UTF-16 code units in the caller's text; `end` is exclusive. */
+/** Source range in the caller's text, as offsets of UTF-16 code units; `end` is exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -95,7 +95,7 @@ export interface LimitBy extends Node {
   readonly by: readonly Expression[];
 }
 
-/** `WITH FILL FROM … TO … STEP …`, of which each part is optional. */
+/** `WITH FILL FROM … TO … STEP …`. Each of the three parts is optional. */
 export interface Fill extends Node {
   readonly from: Expression | undefined;
   readonly to: Expression | undefined;
@@ -151,7 +151,7 @@ export interface StringLiteral extends Node {
   readonly value: string;
 }
 
-/** Number literal with its digits as in the source, because an Int64 does not fit into a JavaScript number. */
+/** Number literal. Its digits are kept as in the source, because an Int64 does not fit into a JavaScript number. */
 export interface NumberLiteral extends Node {
   readonly kind: "number";
   readonly text: string;

@@ -4,7 +4,7 @@ import type { Expression, From, Query, Span } from "./tree.ts";
 export type Part = Expression | From | Query;
 
 /**
- * Visits all nodes in source order. If `visit` returns false, skips the children of the node. Uses no recursion, because a chain of a
+ * Visits all nodes in source order. If `visit` returns false, the node's children are skipped. Does not recurse, because a chain of a
  * thousand operators is a thousand levels deep.
  */
 export function walk(root: unknown, visit: (part: Part) => boolean | undefined): void {
@@ -17,7 +17,7 @@ export function walk(root: unknown, visit: (part: Part) => boolean | undefined):
   }
 }
 
-/** Counts the nodes of a tree, including items, windows and definitions. A name counts as part of the node that has it. */
+/** Counts the nodes of a tree, including items, windows and definitions. A name counts as part of the node to which it belongs. */
 export function countNodes(root: unknown): number {
   let nodes = 0;
   const waiting: unknown[] = [root];

@@ -20,9 +20,8 @@ type CountRow = {
 } & Readonly<Record<Code, number>>;
 
 /**
- * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so that its cost is independent of the
- * number of keys.
- * @throws QueryRejected.
+ * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so its cost is independent of the number of
+ * keys. @throws QueryRejected.
  */
 export async function countVerifications(db: Pool, question: CountQuery): Promise<readonly UsageCount[]> {
   const statement = countStatement(question);

@@ -16,7 +16,7 @@ export interface InsertedLines {
   readonly accepted: number;
 }
 
-/** Maximum count, `Number.MAX_SAFE_INTEGER`. Sums stop at this value, so that an overflow cannot block a roll-up. */
+/** Maximum count, `Number.MAX_SAFE_INTEGER`. Sums stop at this value: an overflow would block the roll-up. */
 export const COUNT_MAX = 9_007_199_254_740_991;
 
 /**

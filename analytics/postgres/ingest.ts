@@ -22,7 +22,7 @@ const ATTEMPTS_AT_POISON = 30;
 /** Timeouts of a transaction. They bound the delay that locked rows of one workspace cause for the others. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
-/** Maximum number of cached keys. The cache makes it possible to update the last use of a key once per minute instead of for each event. */
+/** Maximum number of cached keys. With the cache, the last use of a key is updated at most once per minute instead of for each event. */
 const KEYS_REMEMBERED_MAX = 100_000;
 
 /** Last use of each key that this process has stored, by workspace and key, in Unix ms rounded to the minute. */
@@ -78,8 +78,8 @@ const COPY_RATELIMITS = `copy ratelimit_events (day, id, request_id, time, works
   latency_ms, override_id, max_count, remaining, reset_at, cost) from stdin`;
 
 /**
- * Stores the events in one statement. If the database rejects the statement, cleans each event and isolates the events that are still
- * rejected. Throws if the events are not the cause, for example if the database is unreachable or rows are locked.
+ * Stores the events in one statement. If the database rejects it, cleans each event and isolates those that are still rejected. Throws if
+ * the events are not the cause, for example because the database is unreachable or rows are locked.
  */
 async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
   const { workspaceId, lines } = events;
@@ -99,8 +99,8 @@ async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<
 type Insert = (lines: string) => Promise<InsertedLines>;
 
 /**
- * Inserts a batch. A rejected batch is halved repeatedly until only the events that cause the rejection are skipped. After too many
- * rejections, each part that is still rejected is skipped completely.
+ * Inserts a batch. A rejected batch is halved repeatedly until only the rejected events are skipped. After too many rejections, each part
+ * that is still rejected is skipped completely.
  */
 async function insertWhatCan(insert: Insert, lines: readonly string[], left: { attempts: number }): Promise<Ingested> {
   if (lines.length === 0) return NONE;
@@ -133,12 +133,12 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-/** Error code of a row for which no partition exists. A violated check constraint causes the same code, but the event tables have none. */
+/** Error code for a row without a partition. A violated check constraint has the same code, but the event tables have none. */
 const CHECK_VIOLATION = "23514";
 
 /**
- * Runs a transaction without outbox entries, because gates do not cache the rows. Retries serialization failures here, because the stream
- * would deliver the events again only a minute later.
+ * Runs a transaction without outbox entries, because gates do not cache the rows. Serialization failures are retried here, because the
+ * stream would deliver the events again only a minute later.
  */
 async function inPlainTransaction<T>(db: Pool, nowMs: number, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -70,7 +70,7 @@ describe("a running query", () => {
   });
 });
 
-test("interrupted partition drop resumes, whether it was interrupted before or after the end of the detach", async () => {
+test("an interrupted partition drop resumes, whether or not the detach was complete", async () => {
   await keepPartitions(db, NOW_MS);
   await db.query("alter table verification_events detach partition verification_events_20420614");
   const reader = await db.connect();

@@ -40,7 +40,7 @@ export const ROLL_UP_METRICS = defineMetrics({
   },
 });
 
-/** Metrics of the roll-ups. Ingestion metrics are shared with the ClickHouse store. */
+/** Metrics of the roll-ups. Metrics of ingestion are shared with the ClickHouse store. */
 export class RollUpMetrics {
   readonly #events: Counter;
   readonly #seconds: Counter;

@@ -20,8 +20,8 @@ export interface PartitionPlan {
 }
 
 /**
- * Plans the creation of partitions for all accepted times and the removal of partitions past retention. `names` are all existing
- * partitions; unrecognized names are ignored.
+ * Plans which partitions to create (for all accepted times) and which to drop (those past retention). `names` are all existing partitions;
+ * unrecognized names are ignored.
  */
 export function planPartitions(
   names: readonly string[],

@@ -7,8 +7,8 @@ import type { Partition } from "./partition-plan.ts";
 import { STORED_TABLES } from "./tables.ts";
 
 /*
- * Creates and drops partitions while events are stored and queries run for up to 30 s. A pending exclusive lock would block all later
- * statements, so no step waits for one: a new partition is created as a separate table and then attached, and an old partition is detached
+ * Creates and drops partitions while events are stored and queries run for up to 30 s. No step waits for an exclusive lock, because all
+ * later statements would wait behind it. A new partition is created as a separate table and then attached; an old one is detached
  * concurrently and then dropped.
  */
 
@@ -18,7 +18,7 @@ const DETACH_MS_MAX = 45_000;
 
 export interface FoundPartition {
   readonly name: string;
-  /** State of the partition. `detached`: a process crashed while it was dropping the partition. */
+  /** State of the partition. `detached` means that a process crashed while it was dropping the partition. */
   readonly state: "attached" | "detaching" | "detached";
 }
 
@@ -53,7 +53,7 @@ export async function createPartition(db: Pool, { table, name, from, to }: Parti
 
 /**
  * Drops a partition in separate steps, so that the next call can resume after an interruption. Waits while another process drops a
- * partition. Does nothing if that process has dropped this partition.
+ * partition. If that was this partition, does nothing more.
  */
 export async function dropPartition(db: Pool, { table, name }: Partition): Promise<void> {
   const client = await db.connect();
@@ -71,7 +71,7 @@ export async function dropPartition(db: Pool, { table, name }: Partition): Promi
     failure = error instanceof Error ? error : new Error("dropping a partition", { cause: error });
     throw error;
   } finally {
-    // Closes a client that still has the lock or changed settings, so that it does not return to the pool.
+    // After a failure, the client may still have the lock or changed settings. It is then closed instead of returned to the pool.
     client.release(failure);
   }
 }

@@ -4,8 +4,8 @@ import type { AcceptedTimes } from "../accepted-events.ts";
 
 /*
  * Fast path for batches of plain events: complete, with ordinary values and accepted times. Nearly all batches qualify. This process
- * formats the rows and counts for a COPY, because parsing an event's JSON takes Postgres about as much time as storing its row. For other
- * batches, the statement of `event-lines.ts` is used. It defines which events are valid; the rules here are stricter.
+ * formats the rows and counts for a COPY, because parsing an event's JSON takes Postgres about as much time as storing its row. Other
+ * batches use the statement of `event-lines.ts`, which defines the events that are valid; the rules here are stricter.
  */
 
 export interface PlainBatch {
@@ -62,13 +62,13 @@ interface RatelimitSums {
   totalTokens: number;
 }
 
-/** Sums by minute (Unix ms) and by the other grouping columns in record syntax. */
+/** Sums by minute (Unix ms), and then by the other grouping columns, joined in record syntax. */
 type ByMinute<Sums> = Map<number, Map<string, Sums>>;
 
 class Plain {
   /**
-   * Whether the batch's JSON contains an escape. Without escapes, no string has a control character, backslash, quote or lone surrogate,
-   * which makes most checks unnecessary. Nearly all batches have no escape.
+   * Whether the batch's JSON may contain an escape. Nearly all batches have none. Without escapes, no string has a control character,
+   * backslash, quote or lone surrogate, so most checks are unnecessary.
    */
   readonly #hasEscapes: boolean;
   readonly #workspaceId: string;
@@ -204,7 +204,7 @@ const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, 
 /** Compares texts as Postgres's collation C does. */
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Adds quotes only where they are required. Few strings need them, and each nesting level would escape the inner quotes again. */
+/** Adds quotes only where they are required. Few strings need them, and each nesting level escapes the inner quotes again. */
 const inQuotes = (text: string, required: RegExp): string =>
   text !== "" && !required.test(text) ? text : quoted(text);
 

@@ -1,7 +1,7 @@
 import type { QueryLimits } from "../contract.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Divisor for work_mem. Each sort of a plan may use work_mem, each hash twice as much, and a query plan has several sorts and hashes. */
+/** Divisor for `work_mem`. A query plan has several sorts and hashes. Each sort may use `work_mem`, and each hash twice as much. */
 const PARTS_OF_MEMORY = 16;
 const WORK_MEM_BYTES_MIN = 4 * MEGABYTE;
 const WORK_MEM_BYTES_MAX = 128 * MEGABYTE;
@@ -10,15 +10,15 @@ const TRANSACTION_GRACE_MS = 2_000;
 const kilobytes = (bytes: number): string => `${Math.ceil(bytes / 1024)}kB`;
 
 /**
- * Settings of a query's transaction. Only those that the server supports and the user may set are used. Postgres has no limit for the total
- * memory of a query.
+ * Settings of a query's transaction. Settings that the server lacks or the user may not set are omitted. Postgres has no limit for the
+ * total memory of a query.
  */
 const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
   statement_timeout: ({ timeoutMs }) => `${timeoutMs}ms`,
   transaction_timeout: ({ timeoutMs }) => `${timeoutMs + TRANSACTION_GRACE_MS}ms`,
   idle_in_transaction_session_timeout: () => "5s",
   lock_timeout: () => "1s",
-  // Detects a closed client connection while the query runs.
+  // Detects during the query that the client has closed the connection.
   client_connection_check_interval: () => "1s",
   work_mem: ({ memoryBytesMax }) =>
     kilobytes(Math.min(WORK_MEM_BYTES_MAX, Math.max(WORK_MEM_BYTES_MIN, memoryBytesMax / PARTS_OF_MEMORY))),

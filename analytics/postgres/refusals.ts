@@ -14,7 +14,7 @@ const NO_NUMBER: Refusal = { reason: "query", detail: "A string cannot be conver
 const NO_PATTERN: Refusal = { reason: "query", detail: "The pattern of a LIKE ends in its escape character." };
 const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too deeply." };
 
-/** Rejections by SQLSTATE. Callers never receive Postgres's own messages, which may name internal objects below the views. */
+/** Rejections by SQLSTATE. Callers never receive Postgres's own messages, which may name internal objects beneath the views. */
 const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["57014", TIMEOUT],
   // Error of `transaction_timeout`, which closes the connection.
@@ -37,12 +37,12 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
 
 /** SQLSTATE class of errors caused by values in the query. */
 const DATA_EXCEPTION = "22";
-/** `palloc` reports a request for more than 1 GB as an internal error. */
+/** Postgres reports a request for more than 1 GB (`palloc`) as an internal error. */
 const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge string buffer/;
 
 /**
- * Maps a Postgres error to a rejection whose text concerns only the query. `isFault` is true for a problem that an operator must solve, and
- * for an internal error; both must be logged with their cause.
+ * Maps a Postgres error to a rejection whose text concerns only the query. `isFault` is true for internal errors and for problems that an
+ * operator must solve; the caller of this function must log these with their cause.
  */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   const code = failureCode(error) ?? "";

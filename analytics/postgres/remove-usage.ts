@@ -8,8 +8,8 @@ import { STORED_TABLES, type StoredTable } from "./tables.ts";
  */
 
 /**
- * Minimum retention of raw events. Events can be delivered again within this time, and would be counted twice if they had been deleted.
- * Includes one day for clock skew.
+ * Minimum retention of raw events. Within this time, an event can be delivered again, and would be counted twice if its row had been
+ * deleted. Includes one day for clock skew.
  */
 const RAW_DAYS_MIN = 2;
 
@@ -20,7 +20,7 @@ export interface UsageToRemove {
   readonly remove: RemoveBatch;
 }
 
-/** Returns the tables in which a workspace has rows that are past its own retention but still within that of another workspace. */
+/** Returns the tables in which the workspace has a shorter retention than another workspace, so that rows must be deleted individually. */
 export async function findUsageToRemove(db: Queryable, workspaceId: string, nowMs: number): Promise<UsageToRemove[]> {
   const [own, longest] = [await retentionOf(db, workspaceId), await longestRetention(db)];
   return STORED_TABLES.filter((table) => daysOf(table, own) < daysOf(table, longest)).map((table) => ({

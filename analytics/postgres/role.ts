@@ -4,14 +4,16 @@ import { failureCode } from "../../postgres/failures.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
- * Role that runs the queries of callers. It can read the views of schema `analytics`. In their base tables, it can read the same columns
- * and, because of row-level security, the same rows. Postgres roles belong to the server, so several databases share this role.
+ * Role that runs the queries of callers. It can read the views of schema `analytics`. In the views' base tables, it can read only the same
+ * columns and, because of row-level security, only the same rows. Postgres roles belong to the server, so several databases share this
+ * role.
  */
 
 export const ANALYTICS_ROLE = "postern_analytics";
 
 /**
- * A base table of the views, the columns of it that the role reads, and the column that is restricted to the ids that a root key may read.
+ * A base table of the views, the columns of it that the role may read, and the column that is restricted to the ids that a root key may
+ * read.
  */
 interface Source {
   readonly table: string;
@@ -76,8 +78,8 @@ interface RoleState {
 }
 
 /**
- * Creates the role and its missing privileges. Returns false if no query can run, because the database user may not create roles and the
- * role does not exist or is not granted to this user. Throws if a table lock was not available; the next call may succeed.
+ * Creates the role and its missing privileges. Returns false if no query can run: the role does not exist and the database user may not
+ * create it, or the role is not granted to this user. Throws if a table lock was not available; the next call may succeed.
  */
 export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   const before = await readRoleState(db);
@@ -86,7 +88,7 @@ export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   if (!state.usable && !(await joinRole(db))) return false;
   await inShortTransaction(db, grantViews);
   for (const source of SOURCES) {
-    // Locks one table at a time, because holding one lock while waiting for the next would make all other transactions wait.
+    // Locks one table at a time. Waiting for a second lock while holding the first would make all other transactions wait.
     if (!(await isBoundByRows(db, source.table))) await inShortTransaction(db, (tx) => bindRows(tx, source));
   }
   if (state.superuser) await inShortTransaction(db, revokeFromAll);
@@ -106,8 +108,8 @@ async function readRoleState(db: Queryable): Promise<RoleState> {
 }
 
 /**
- * Creates the role with NOINHERIT. If an administrator grants another role to it, for example for a report, this must not extend the rows
- * that queries of callers can read.
+ * Creates the role with NOINHERIT. If an administrator grants another role to it, for example for a report, callers' queries can still read
+ * only the rows of their scope.
  */
 async function makeRole(db: Queryable): Promise<boolean> {
   try {
@@ -149,7 +151,7 @@ async function isBoundByRows(db: Queryable, table: string): Promise<boolean> {
 
 /**
  * Restricts the role to the rows of its scope by row-level security, even if it reads the tables beneath the views. Other roles with access
- * read the table as before. The table's owner, who stores events, is exempt.
+ * still read all rows. The table's owner, who stores events, is exempt.
  */
 async function bindRows(tx: Queryable, { table, columns, within }: Source): Promise<void> {
   await tx.query(`grant select (${columns}) on ${table} to ${ANALYTICS_ROLE}`);
@@ -163,9 +165,9 @@ async function bindRows(tx: Queryable, { table, columns, within }: Source): Prom
 }
 
 /**
- * Revokes functions from PUBLIC, because every role inherits its privileges. These functions sleep, read large objects, connect to other
- * servers or run text as SQL; nothing in this database uses them. Only a superuser can revoke them; without one, only the dialect's
- * allow-list blocks them.
+ * Revokes functions from PUBLIC, because every role inherits the privileges of PUBLIC. These functions sleep, read large objects, connect
+ * to other servers or run text as SQL, and nothing in this database uses them. Only a superuser can revoke them; otherwise, only the
+ * dialect's allow-list blocks them.
  */
 async function revokeFromAll(tx: Queryable): Promise<void> {
   const { rows } = await tx.query<{ signature: string }>(

@@ -3,8 +3,8 @@ import { COUNT_MAX } from "./event-lines.ts";
 import { countsTable } from "./tables.ts";
 
 /*
- * Statement that adds queued counts to all roll-ups. Each level is grouped from the next finer one, so that queued counts are read and
- * grouped only once. Rows are written in key order.
+ * Statement that adds queued counts to all roll-ups. Each level is computed from the next finer one, so queued counts are read and grouped
+ * only once. Rows are written in key order.
  */
 
 interface Counted {
@@ -42,7 +42,7 @@ const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
 const summed = (columns: readonly string[]): string =>
   columns.map((column) => `least(sum(${column}), ${COUNT_MAX})::bigint as ${column}`).join(", ");
 
-/** Returns assignments that add counts to an existing row. Sums stop at COUNT_MAX, so that adding two of them cannot overflow. */
+/** Returns assignments that add counts to an existing row. Sums stop at COUNT_MAX, so the sum of two of them cannot overflow. */
 const added = (table: string, columns: readonly string[]): string =>
   columns.map((column) => `${column} = least(${table}.${column} + excluded.${column}, ${COUNT_MAX})`).join(", ");
 

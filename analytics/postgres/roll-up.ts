@@ -8,7 +8,10 @@ import { type AnalyticsOf, BUCKETS } from "../tables.ts";
 import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
-/** Timeouts of a roll-up. Other roll-ups hold locks only while a process that has lost the roll-up lock shuts down. */
+/**
+ * Timeouts of a roll-up. It waits for locks of another roll-up only while that one's process is shutting down after it has lost the roll-up
+ * lock.
+ */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
 /** Memory for sorting the groups of a batch; larger sorts use temporary files. */
 const WORK_MEMORY = "32MB";
@@ -23,7 +26,7 @@ export interface RolledUp {
 
 const NOTHING: RolledUp = { workspaceIds: [], events: 0, isMore: false };
 
-/** Failure of one batch. If the batch is of a single workspace, only this workspace is affected. */
+/** Failure of one batch. `workspaceIds` are the workspaces of the batch. */
 export class RollUpFailed extends Error {
   override name = "RollUpFailed";
   readonly workspaceIds: readonly string[];
@@ -36,7 +39,7 @@ export class RollUpFailed extends Error {
 
 /**
  * Adds one queued batch to all roll-ups and removes it from the queue in one transaction. Does nothing while another process rolls up.
- * Counts past retention have no partition and are discarded. Throws `RollUpFailed`.
+ * Counts that are past retention have no partition and are discarded. Throws `RollUpFailed`.
  */
 export async function rollUpBatch(
   db: Pool,
@@ -62,7 +65,7 @@ export async function rollUpBatch(
   }
 }
 
-/** Returns the parameters of `ROLL_UP` with the start of the first partition per level. */
+/** Returns the parameters of `ROLL_UP`: for each kind and level, the start of the first partition. */
 const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: AnalyticsRetention }): string[] =>
   KINDS.flatMap((of) =>
     BUCKETS.map((bucket) => {
@@ -81,7 +84,10 @@ const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: Analyt
  */
 
 const WAIT_MS = { min: 1_000, max: 30_000 };
-/** Multiple of the last roll-up's duration to wait. It limits roll-ups to a quarter of the time of one connection. */
+/**
+ * Wait before the next roll-up, as a multiple of the last one's duration. Roll-ups thus use at most a quarter of the time of one
+ * connection.
+ */
 const TIMES_THE_RUN = 3;
 
 /** Returns how old the oldest event must be before the next roll-up starts, if the last roll-up took `ranMs`. */

@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Size and age of the roll-up queue. */
 export interface QueueDepth {
-  /** Estimated upper bound of queued events. */
+  /** Estimated number of queued events; an upper bound. */
   readonly events: number;
   /** Age of the oldest entry in ms; 0 if the queue is empty. */
   readonly ageMs: number;
@@ -30,7 +30,7 @@ export interface QueuedBatch {
   readonly workspaceId: string;
 }
 
-/** Selects batches of all workspaces except recently failed ones, or of a single workspace. */
+/** Selects batches of one workspace, or of all workspaces except recently failed ones. */
 export interface QueueChoice {
   readonly groupsMax: number;
   readonly except: readonly string[];
@@ -38,8 +38,8 @@ export interface QueueChoice {
 }
 
 /**
- * Returns the next batches, alternating between workspaces and oldest first, up to `groupsMax` groups; at least one batch. `isMore` is true
- * if batches remain.
+ * Returns the next batches with up to `groupsMax` groups in total, but at least one batch. They alternate between workspaces, oldest first.
+ * `isMore` is true if batches remain.
  */
 export async function listQueued(
   db: Queryable,

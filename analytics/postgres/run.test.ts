@@ -264,13 +264,13 @@ describe("the visible rows of a query", () => {
     expect(rows).toEqual([{ n: 0 }]);
   });
 
-  test("analytics query that forges its scope without a valid seal reads no rows of other workspaces", async () => {
+  test("analytics query that forges its scope without a valid seal cannot read rows of other workspaces", async () => {
     const forged = JSON.stringify({ workspaceId: "ws_b", within: null, visibleFrom: { raw: 0 } });
     const before = `with s as materialized (select set_config('postern.analytics_scope', repeat('0', 64) || '${forged}', true)) select request_id from s, analytics.key_verifications_v1`;
     expect(valuesOf(await ask(before)).includes("theirs")).toBe(false);
   });
 
-  test("analytics scope with the seal of another transaction shows no rows", async () => {
+  test("analytics query whose scope has the seal of another transaction returns no rows", async () => {
     const client = await db.connect();
     try {
       await client.query("begin");

@@ -30,11 +30,11 @@ const PER_WORKSPACE_MAX = 2;
 const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
 /**
- * Interval of the size check, which is necessary because a single row can exceed the maximum response and is parsed only when it is
+ * Interval of the size check. It is necessary because a single row can exceed the maximum response, and a row is parsed only when it is
  * complete.
  */
 const LOOK_AT_BYTES_MS = 20;
-/** Maximum ratio of a row's size in Postgres' text format to its size in JSON, which may be shorter, for example for arrays of numbers. */
+/** Maximum ratio of a row's size in Postgres' text format to its size in JSON. JSON may be shorter, for example for arrays of numbers. */
 const WIRE_BYTES_PER_RESPONSE_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
@@ -139,7 +139,7 @@ async function readRows(
     broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
     throw error;
   } finally {
-    // The pool closes a broken connection immediately, even in the middle of a response; Postgres then cancels the query.
+    // The pool closes a broken connection immediately, even in the middle of a response. Postgres then cancels the query.
     client.release(broken);
   }
 }
@@ -153,7 +153,7 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
   }
 }
 
-/** Encodes rows as they arrive. Stops early if there are too many or too large rows, or if the signal is aborted. */
+/** Encodes rows as they arrive. Stops early if there are too many rows, if they are too large, or if the signal is aborted. */
 async function collect(
   client: PoolClient,
   { text, values, columns }: StoreQuery,
@@ -180,11 +180,11 @@ async function collect(
       text,
       values: [...values],
       rowMode: "array",
-      // Uses the extended protocol even without values, because the simple protocol would accept several statements in one text.
+      // Uses the extended protocol even without values. The simple protocol would accept several statements in one text.
       queryMode: "extended",
-      // Keeps all values as text; the columns of the query define their types.
+      // Keeps all values as text, because the query's columns define their types.
       types: { getTypeParser: () => (value: string) => value },
-      // With a query timeout, as in this pool, errors are passed only to the callback.
+      // If a query has a timeout, as in this pool, the driver passes errors only to the callback.
       callback: (error: Error | null) => end(() => (error === null ? resolve(rows.respond()) : reject(error))),
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);

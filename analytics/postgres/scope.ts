@@ -1,14 +1,14 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { ANALYTICS_ROLE } from "./role.ts";
 
-/** Rows that the current transaction may read. Times are Unix ms, by table; `within` is `undefined` for all rows. */
+/** Scope of the current transaction: the rows that it may read. Times are Unix ms, by table; `within` is `undefined` for all ids. */
 export interface BoundScope {
   readonly workspaceId: string;
   readonly within: readonly string[] | undefined;
   readonly visibleFrom: Readonly<Record<"raw" | "minute" | "hour" | "day" | "month", number>>;
 }
 
-/** Returns the names of the settings that the database user may set. Some settings are reserved for superusers. */
+/** Returns the names of the settings that the database user may set. Some are reserved for superusers. */
 export async function settableSettings(db: Queryable, names: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ name: string }>(
     `select lower(s.name) as name from pg_settings s
@@ -19,8 +19,8 @@ export async function settableSettings(db: Queryable, names: readonly string[]):
 }
 
 /**
- * Begins a read-only transaction with these settings, restricts it to the scope, and switches from the user's own role to the role that
- * reads the views. The settings and the role end with the transaction.
+ * Begins a read-only transaction with these settings and this scope. Switches from the user's own role to the role that reads the views.
+ * The settings and the role end with the transaction.
  */
 export async function beginReading(
   tx: Queryable,

@@ -27,7 +27,7 @@ export interface PostgresAnalyticsOptions {
   readonly log: Logger;
   readonly metrics: Registry;
   /**
-   * Whether this process formats rows for COPY. This takes less time in Postgres but four times the CPU time here, so it is meant for
+   * Whether this process formats rows for COPY. This takes less CPU time in Postgres but four times as much here, so it is meant for
    * processes that serve no requests.
    */
   readonly copies?: boolean;
@@ -35,7 +35,7 @@ export interface PostgresAnalyticsOptions {
   readonly groupsMax?: number;
 }
 
-/** Workspace whose failed roll-up is not retried yet. */
+/** Workspace whose roll-up has failed and is not retried yet. */
 interface PutOff {
   readonly delayMs: number;
   /** End of the delay, as `performance.now()`. */
@@ -49,9 +49,9 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
   readonly #metrics: RollUpMetrics;
   readonly #noted: RecordedUsage | undefined;
   readonly #putOff = new Map<string, PutOff>();
-  /** Duration of the last roll-up with all of its batches. */
+  /** Duration of the last roll-up, including all of its batches. */
   #ranMs = 0;
-  /** Whether the last batch left entries in the queue. */
+  /** Whether entries remained in the queue after the last batch. */
   #isMore = false;
 
   constructor(options: PostgresAnalyticsOptions) {

@@ -9,7 +9,7 @@ export interface StoredTable {
   readonly partition: "day" | "month";
   /** Columns of the table's primary key. */
   readonly key: string;
-  /** Fill factor in percent. In-place updates (HOT) require free space in the page. */
+  /** Fill factor in percent. The free space in each page is used for in-place updates (HOT). */
   readonly fill: number;
 }
 

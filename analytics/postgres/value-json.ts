@@ -18,7 +18,7 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
   Int64: integer,
   Int32: integer,
-  // A comparison, whose value is the number 1 or 0, may arrive as a Postgres boolean.
+  // The value of a comparison is the number 1 or 0, but may arrive as a Postgres boolean.
   UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : integer(text)),
   Float64: floatJson,
   Bool: truth,

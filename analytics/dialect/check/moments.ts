@@ -3,13 +3,13 @@ import type { Call, Expression, IntervalUnit } from "../tree.ts";
 import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
 
 /*
- * Evaluates the values that a query compares with `time`: literals, and expressions of literals and the clock. Returns `undefined` for
+ * Evaluates the values that a query compares with `time`: literals, the clock, and expressions of these. Returns `undefined` for
  * expressions that it cannot evaluate; rule 12 ignores those.
  */
 
 /**
- * Timestamp in Unix ms. If `ms` is the start of a bucket, `latest` is the time from which it was computed: now for `toStartOfHour(now())`.
- * The start of a bucket may be past retention even if `latest` is not.
+ * Timestamp in Unix ms. If `ms` is the start of a bucket, `latest` is the time from which it was computed, such as now for
+ * `toStartOfHour(now())`. Rule 12 checks `latest`, because the start of a bucket may be past retention even if `latest` is not.
  */
 export interface Timestamp {
   readonly kind: "date" | "dateTime";
@@ -78,7 +78,7 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
     if (unit === "week") return { unit: "mondayWeek", of: second, isDate: true };
     return isUnit(unit) ? { unit, of: second, isDate: isDated(unit) } : undefined;
   }
-  // Skips local times, because their buckets begin at other moments, which the rule does not compute.
+  // Ignores local times, because the rule does not compute the start of their buckets.
   if (first === undefined || values.slice(1).some(isForeignZone)) return undefined;
   if (published === "toDate") return { unit: "day", of: first, isDate: true };
   if (published === "toStartOfWeek" && second !== undefined) {
@@ -110,7 +110,7 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
   const bucket = bucketOfCall(call);
   if (bucket !== undefined) return startOfConstant(bucket, constantOf(bucket.of, nowMs));
-  // Skips local times, which the rule does not compute.
+  // Ignores local times, which the rule does not compute.
   if (call.arguments.slice(1).some(isForeignZone)) return undefined;
   const operand = first === undefined ? undefined : constantOf(first, nowMs);
   switch (published) {
@@ -151,7 +151,7 @@ function converted(type: string, operand: Timestamp | Count | undefined): Timest
   return timestamp("dateTime", operand.ms, operand.latest);
 }
 
-/** Adds a timestamp and an interval or a number of days or seconds, or adds two numbers. */
+/** Adds an interval, or a number of days or seconds, to a timestamp, or adds two numbers. */
 function constantOfSum(
   { operator, left, right }: Extract<Expression, { kind: "binary" }>,
   nowMs: number,

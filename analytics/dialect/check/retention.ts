@@ -8,9 +8,9 @@ import { type BucketUnit, startOf } from "./calendar.ts";
 import { bucketOfCall, constantOf, isForeignZone } from "./moments.ts";
 
 /*
- * Rule 12: rejects a query that asks for data past its retention, so that the caller does not mistake missing rows for zero usage. In the
- * top-level AND of a WHERE, the rule examines comparisons of a constant with `time` or with the start of its bucket. All other conditions
- * read the retained rows without an error.
+ * Rule 12: rejects a query that asks for data past its retention, so that the caller does not mistake missing rows for zero usage. The rule
+ * examines only the operands of the top-level AND of a WHERE that compare a constant with `time` or with the start of its bucket. With all
+ * other conditions, the query reads the retained rows without an error.
  */
 
 export interface Clock {
@@ -59,10 +59,10 @@ function lowerBounds(where: Expression): readonly Bound[] {
   return bounds;
 }
 
-/** Column `time` of a table, or the start of the bucket that contains this time. */
+/** Column `time` of a table, or the start of the bucket that contains this time, as an operand of a comparison. */
 interface ComparedTime {
   readonly table: PublicTable;
-  /** Unit, in ms, of a plain number that is compared with this operand; `undefined` if the two cannot be compared. */
+  /** Unit, in ms, of a plain number to which this operand is compared; `undefined` if it cannot be compared to one. */
   readonly unitMs: number | undefined;
   /** Bucket functions applied to the time, first to last. */
   readonly buckets: readonly BucketUnit[];
@@ -81,7 +81,7 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
-  // A text that is compared with a time in another zone is a local time. The rule computes no timestamp for it.
+  // The text is compared as a local time, for which the rule computes no timestamp.
   if (expression.arguments.slice(1).some(isForeignZone)) return undefined;
   if (published === "fromUnixTimestamp64Milli") return conversionOf(first, select);
   if (published !== "toDateTime" && published !== "toDateTime64") return undefined;
@@ -147,7 +147,7 @@ function isBeyond(
   const constant = constantOf(expression, nowMs);
   if (constant === undefined) return false;
   const latest = constant.kind === "count" ? constant.latest * (unitMs ?? Number.NaN) : constant.latest;
-  // A bucket is visible if a part of it is retained, so a query may start with the first such bucket.
+  // A bucket is visible if a part of it is retained, so a query may start with the first bucket that is partly retained.
   const allowedFrom = buckets.reduce((ms, unit) => startOf(unit, ms), visibleFrom[table.bucket ?? "raw"]);
   return latest < allowedFrom;
 }

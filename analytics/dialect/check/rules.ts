@@ -3,7 +3,7 @@ import { QueryProblem, quote } from "../problem.ts";
 import type { Expression, Query } from "../tree.ts";
 import { countNodes, walk } from "../walk.ts";
 
-/* Rules of api-v2.md section 18.2 that examine one node at a time. Each returns all violations. */
+/* Rules of api-v2.md section 18.2 that need only one node at a time. Each rule returns all its violations. */
 
 export const QUERY_BYTES_MAX = 16_384;
 const NODES_MAX = 2_000;

@@ -4,7 +4,8 @@ import type { CommonTable, Query, Select, TableReference } from "../tree.ts";
 import { queriesIn, walk } from "../walk.ts";
 
 /**
- * Reports CTEs with the name of a public table of either procedure, ignoring case: such a CTE would hide the table or appear to hide it.
+ * Reports CTEs that have the name of a public table of either procedure, ignoring case, because such a CTE hides the table, or looks as if
+ * it did.
  */
 export function shadowProblems(query: Query): readonly QueryProblem[] {
   const problems: QueryProblem[] = [];
@@ -30,7 +31,7 @@ export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProb
     if (inside.kind === "select") {
       checkSelect(inside, visible);
     } else {
-      // The CTEs of the first branch are visible in all branches.
+      // CTEs of the first branch are visible in all branches.
       const seen = union(visible, definedBy(firstSelect(inside).with));
       check(inside.left, seen);
       check(inside.right, seen);

@@ -47,7 +47,7 @@ export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowM
   };
 }
 
-/** Applies the row limit only to the outermost SELECT, because a truncated subquery would make results wrong. */
+/** Applies the row limit only to the outermost SELECT. A truncated subquery would make results wrong. */
 function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
   if (body.kind === "set") return body;
   return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };
@@ -125,7 +125,7 @@ class Writer {
       case "bigint":
         return value < 0n ? `(${value})` : String(value);
       case "boolean":
-        // Emits a call for a literal, because GROUP BY and ORDER BY would read a bare literal as a column position.
+        // Emits a literal as a call, because GROUP BY and ORDER BY would read a bare literal as a column position.
         return `toBool(${Number(value)})`;
       case "number":
         return floatSql(value);

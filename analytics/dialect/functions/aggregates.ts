@@ -16,17 +16,20 @@ import type { Docs } from "./entry.ts";
 
 export interface AggregateFunction {
   readonly docs: Docs;
-  /** Name of the aggregate function without a condition, such as `sum` for `sumIf`; the condition is the last argument. */
+  /**
+   * Name of the function without its suffix `If`, such as `sum` for `sumIf`. The last argument of a function with the suffix is the
+   * condition.
+   */
   readonly conditionalOf?: string;
   /** Minimum and maximum argument count. Default: one argument. */
   readonly takes?: readonly [number, number];
   /** Maximum argument count after DISTINCT. Default: the same as without DISTINCT. */
   readonly distinctMax?: number;
-  /** Returns whether the function accepts a first argument of the type. Default: every type but an interval. */
+  /** Returns whether the type is valid for the first argument. Default: every type except intervals. */
   readonly accepts?: (type: Type) => boolean;
-  /** Maximum number of levels of a quantile, and the default level. */
+  /** Maximum number of levels of a quantile function, and its default level. */
   readonly levels?: { readonly max: number; readonly byDefault?: number };
-  /** Result type, or a function that returns it for the types of the arguments. The result for Nothing is Nothing. */
+  /** Result type, or a function that returns it for the argument types. For Nothing, the result is Nothing. */
   readonly returns: Type | ((type: Type, other: Type | undefined) => Type);
   readonly postgres: (call: Aggregated, writer: Writer) => string;
 }
@@ -110,7 +113,8 @@ export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = 
   },
   min: sameType(["min(x)", "Minimum."], extremeSql("min")),
   max: sameType(["max(x)", "Maximum."], extremeSql("max")),
-  // In Postgres, `any` returns the minimum, so that the result is deterministic. ClickHouse does not move arithmetic out of `any`.
+  // In Postgres, `any` returns the minimum, so that the result is deterministic. ClickHouse does not move arithmetic out of `any`, in
+  // contrast to `min`.
   any: sameType(["any(x)", "Value of any row."], (call, writer) =>
     extremeSql("min", false)({ ...call, distinct: false }, writer),
   ),

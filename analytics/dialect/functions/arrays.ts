@@ -5,9 +5,7 @@ import { call, type ResolvedExpression } from "../resolve/resolved.ts";
 import { typeText, UINT8 } from "../resolve/types.ts";
 import { ANY, ARRAY, checked, type Docs, type ScalarFunction } from "./entry.ts";
 
-/**
- * Tests membership in an array. The types of the searched values and of the array's elements may differ if one of them includes the other.
- */
+/** Tests membership in an array. The searched values may have another type than the elements if one of the types includes the other. */
 const membership = (
   name: "has" | "hasAny" | "hasAll",
   docs: Docs,
@@ -18,7 +16,7 @@ const membership = (
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
     const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
-    // `has` searches for a single element, so it rejects a search for an array in an array of strings.
+    // `has` searches for a single element. It therefore rejects an array as the searched value, for example in an array of strings.
     if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw invalidQuery(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }

@@ -6,13 +6,13 @@ import { withNull } from "../resolve/types.ts";
 import type { Span } from "../tree.ts";
 import type { PostgresSql, ScalarFunction } from "./entry.ts";
 
-/** Returns the first value that is not null. Values after the first non-nullable value are ignored. */
+/** Returns the first value that is not null. Values after the first one that cannot be null are ignored. */
 function firstKnown(args: readonly ResolvedExpression[], span: Span): ResolvedExpression {
   const nullable = args.every((argument) => argument.type.nullable);
   return call("coalesce", args, withNull(sharedType(args, span), nullable), span, nullable);
 }
 
-/** Emits `if`, `multiIf` and CASE: alternating conditions and values, then a default value. */
+/** Emits `if`, `multiIf` and CASE. The arguments alternate conditions and values, and end with a default value. */
 const multiIfSql: PostgresSql = ({ arguments: args, type }, writer) => {
   const branches: string[] = [];
   for (let index = 0; index + 2 < args.length; index += 2) {

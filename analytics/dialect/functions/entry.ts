@@ -7,7 +7,7 @@ import type { Span } from "../tree.ts";
 
 /*
  * Registry entries. An entry contains everything about a function: its types, its SQL for both databases and its line in the reference.
- * Operators have entries without documentation, because the grammar produces them and queries cannot call them by name.
+ * Operators are entries without documentation, because only the parser produces them: queries cannot call them by name.
  */
 
 /** Example call and description for docs/reference/analytics.md and admin.getAnalyticsSchema. */
@@ -29,13 +29,13 @@ export type PostgresSql = (call: FunctionCall, writer: Writer) => string;
 
 export interface ScalarFunction {
   readonly docs?: Docs;
-  /** Kinds of the arguments. Arguments after the first `required` ones are optional. */
+  /** Kinds of the arguments. Those after the first `required` ones are optional. */
   readonly takes?: readonly ArgumentKind[];
   readonly required?: number;
   readonly returns?: Type | ((args: readonly ResolvedExpression[]) => Type);
-  /** Replaces `takes` and `returns` if these cannot express the function's rules. */
+  /** Replaces `takes` and `returns` for a function whose rules these cannot express. */
   readonly resolve?: Resolve;
-  /** Postgres SQL, made of the SQL of the arguments. */
+  /** Postgres SQL, built from the SQL of the arguments. */
   readonly sql?: (...args: string[]) => string;
   /** Replaces `sql` if the SQL depends on types or literals. */
   readonly postgres?: PostgresSql;
@@ -111,7 +111,7 @@ export function postgresSql({ takes = [], sql, postgres }: ScalarFunction, call:
   return sql(...call.arguments.map((argument, index) => (takes[index] ?? ANY).sql(argument, writer)));
 }
 
-/** Returns the value of an argument that selects a variant of a function, such as a unit. Such an argument must be a literal. */
+/** Returns the value of an argument that selects a variant of the function, such as a unit. Such an argument must be a literal. */
 export function literalText(argument: ResolvedExpression | undefined, { name, span }: Called): string {
   if (argument && isStringLiteral(argument)) return argument.value;
   throw invalidQuery(`${name} takes a string literal here`, argument?.span ?? span);

@@ -10,7 +10,7 @@ const condition = (postgres: PostgresSql): ScalarFunction => ({ isCondition: tru
 const joined = (operator: "and" | "or"): ScalarFunction =>
   condition(({ arguments: args }, writer) => `(${args.map((one) => writer.truth(one)).join(` ${operator} `)})`);
 
-/** Operators by the ClickHouse function that each calls. The parser and the resolver produce these calls. */
+/** Operators, keyed by the name of the ClickHouse function that each calls. The parser and the resolver produce these calls. */
 export const OPERATORS: Readonly<Record<string, ScalarFunction>> = {
   plus: { postgres: arithmeticSql("plus") },
   minus: { postgres: arithmeticSql("minus") },

@@ -14,15 +14,15 @@ import { WINDOW_FUNCTIONS, type WindowFunction } from "./windows.ts";
  */
 
 const BY_KIND = {
-  /** Reads the rows of a group. */
+  /** Aggregate functions, which read the rows of a group. */
   aggregate: AGGREGATE_FUNCTIONS,
-  /** Reads the rows of a window. */
+  /** Window functions, which read the rows of a window. */
   window: WINDOW_FUNCTIONS,
   time: TIME_FUNCTIONS,
   text: TEXT_FUNCTIONS,
   number: NUMBER_FUNCTIONS,
   condition: CONDITIONAL_FUNCTIONS,
-  /** Reads the elements of an array. */
+  /** Array functions, which read the elements of an array. */
   array: ARRAY_FUNCTIONS,
 } as const;
 
@@ -64,7 +64,7 @@ const WINDOWS: ReadonlyMap<string, WindowFunction> = new Map(Object.entries(WIND
 
 /* Lookups of functions. They take the ClickHouse spelling of a name. */
 
-/** @throws TypeError if the function does not exist; `publishedFunction` checks this without throwing. */
+/** @throws TypeError if the function does not exist. Check this first with `publishedFunction`, which does not throw. */
 export function scalarFunction(name: string): ScalarFunction {
   const found = SCALARS.get(name);
   if (!found) throw new TypeError(`there is no function ${name}`);

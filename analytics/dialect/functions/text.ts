@@ -27,7 +27,7 @@ const toText: ScalarFunction = {
   postgres: ({ arguments: [operand] }, writer) => textSql(operand as ResolvedExpression, writer),
 };
 
-/** Functions of strings. Postgres compares and changes strings by bytes, as ClickHouse does, because all text has collation C. */
+/** String functions. All text has collation C, so Postgres compares and changes strings by bytes, as ClickHouse does. */
 export const TEXT_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   lower: {
     docs: ["lower(s)", "Text with ASCII letters in lower case."],
@@ -122,7 +122,7 @@ export const TEXT_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     },
   },
   toString: toText,
-  /** `domain/analytics/key-spaces.ts` replaces calls of this function before a query is resolved. */
+  /** `domain/analytics/key-spaces.ts` replaces calls of this function before the query is resolved. */
   keySpaceOf: {
     docs: ["keySpaceOf('api_…')", "Key space of an API, for key_space_id; '' for an API that you cannot read."],
   },

@@ -53,7 +53,7 @@ import {
   TIME64,
 } from "./entry.ts";
 
-/** Splits off the time zone argument at an index. `zone` is `undefined` if the argument is missing or names UTC. */
+/** Removes the time zone argument at an index. `zone` is `undefined` if the argument is missing or names UTC. */
 function takeZone(called: Called, index: number): { readonly called: Called; readonly zone: Zone | undefined } {
   if (called.args.length <= index) return { called, zone: undefined };
   const zone = readZone(literalText(called.args[index], called), called.args[index]?.span ?? called.span);
@@ -75,14 +75,14 @@ function firstInZone(written: Called, index: number): Called {
   return { ...called, args: [inZone(operand, operand.type.name === "Date" ? undefined : zone.name), ...more] };
 }
 
-/** Time in another zone. Queries cannot call this function by its name. */
+/** Converts a time to another zone. Internal: queries cannot call this function by its name. */
 export const TO_TIME_ZONE: ScalarFunction = {
   postgres: ({ arguments: [time] }, writer) => writer.value(time as ResolvedExpression),
 };
 
 const operandOf = ({ args: [operand] }: Called): ResolvedExpression => operand as ResolvedExpression;
 
-/** Functions of the clock, which is read once per query. */
+/** Functions that return the time of the query. The clock is read once per query. */
 const clock = (type: Type, docs: Docs): ScalarFunction => ({
   docs,
   takes: [],
@@ -151,7 +151,7 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   };
 }
 
-/** Converts the first argument like `firstInZone`, but also accepts a Date, which begins at midnight in the zone. */
+/** Converts the first argument like `firstInZone`, but also accepts a Date, which means midnight in the zone. */
 function dayInZone(written: Called): Called {
   const { called, zone } = takeZone(written, 1);
   const [operand, ...more] = called.args;
@@ -160,7 +160,7 @@ function dayInZone(written: Called): Called {
     : firstInZone(written, 1);
 }
 
-/** Part of a date or time that Postgres extracts by this name. */
+/** Function that returns a part of a date or time. `field` is the name of the part in Postgres. */
 const part = (name: string, kind: ArgumentKind, field: string, meaning: string): ScalarFunction => ({
   docs: [`${name}(t, 'Europe/Berlin')`, meaning],
   takes: [kind],

@@ -8,7 +8,7 @@ import type { Docs } from "./entry.ts";
 /** Function that is valid only with OVER. */
 export interface WindowFunction {
   readonly docs: Docs;
-  /** Minimum and maximum argument count. Without arguments, the result is a UInt64; otherwise it has the type of the first argument. */
+  /** Minimum and maximum number of arguments. The result has the type of the first argument, or is a UInt64 without arguments. */
   readonly takes: readonly [number, number];
   /** Emits the Postgres call. `over` is the text `over (…)`. */
   readonly postgres: (call: WindowCall, over: string, writer: Writer) => string;
@@ -20,7 +20,7 @@ const rank = (name: string, meaning: string): WindowFunction => ({
   postgres: (_, over) => `${name}()${over}`,
 });
 
-/** `lag` and `lead`. For a row outside the partition, they return the default in the call, or the default of the type. */
+/** `lag` and `lead`. For a row outside the partition, they return the default value that the call contains, or else the type's default. */
 const neighbor = (name: "lag" | "lead", meaning: string): WindowFunction => ({
   docs: [`${name}(x) OVER (ORDER BY t)`, meaning],
   takes: [1, 3],

@@ -120,7 +120,7 @@ export function readLambda(grammar: Grammar): Lambda | undefined {
 
 function startsLambda(cursor: Cursor): boolean {
   if (!cursor.isSign("(")) return cursor.isSign("->", 1);
-  // Looks ahead only to the first token that does not match, so that nested parentheses do not cause quadratic time.
+  // Looks ahead only to the first token that does not match. Otherwise nested parentheses would cause quadratic time.
   let ahead = 1;
   while (cursor.isSign(",", ahead + 1)) ahead += 2;
   return cursor.isSign(")", ahead + 1) && cursor.isSign("->", ahead + 2);

@@ -2,7 +2,7 @@ import type { Token } from "../lex.ts";
 import { QueryProblem, quote } from "../problem.ts";
 import type { Identifier, Span } from "../tree.ts";
 
-/** Maximum nesting depth. Protects the stack of the parser and of recursive tree walks. */
+/** Maximum nesting depth. It protects the stack in the parser and in recursive tree walks. */
 const DEPTH_MAX = 100;
 
 /** Position in the token list. The cursor only moves forward, so parsing takes linear time. */

@@ -12,13 +12,16 @@ export interface Grammar {
   /** Continues a query whose first branch is already parsed. */
   continueQuery(first: Query): Query;
   /**
-   * Records a violation of a rule with a lower precedence. It is reported only if no rule with a higher precedence is violated. The tree
-   * must then not be used.
+   * Records a violation of a rule with a lower precedence. It is reported only if no rule with a higher precedence is violated. In any
+   * case, the tree must then not be used.
    */
   refuse(rule: DeferredRule, problem: QueryProblem): void;
 }
 
-/** Rules of api-v2.md section 18.2 that the parser checks although they rank below the rule that the query must parse. */
+/**
+ * Rules of api-v2.md section 18.2 that the parser checks, although they have a lower precedence than the rule that the query must be
+ * parsable.
+ */
 export type DeferredRule = "in" | "from" | "tables";
 
 /** Parses `expression AS alias` with an optional alias. */

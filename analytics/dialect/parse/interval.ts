@@ -19,7 +19,7 @@ const UNITS: ReadonlySet<string> = new Set<IntervalUnit>([
   "year",
 ]);
 
-/** Returns whether INTERVAL at the cursor begins an interval; it may also be a name. */
+/** Returns whether the word INTERVAL at the cursor begins an interval. It may also be a name. */
 export function startsInterval(cursor: Cursor): boolean {
   const after = cursor.peek(1);
   if (after.kind === "sign") return after.text === "(" || (after.text === "-" && cursor.peek(2).kind === "number");

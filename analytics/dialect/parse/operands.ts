@@ -86,7 +86,7 @@ function readParenthesised(grammar: Grammar): Expression {
 }
 
 /**
- * Parses `(` and the expression or subquery after it. Consumes `)` as well, unless a comma follows: the expression is then the first item
+ * Parses `(` and the expression or subquery after it, and `)` if it follows. If a comma follows instead, the expression is the first item
  * of a list, and `closed` is false.
  */
 export function readOpened(grammar: Grammar): { expression: Expression; closed: boolean } {

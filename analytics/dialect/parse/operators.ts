@@ -46,7 +46,7 @@ const BINARY: Readonly<Record<string, { readonly operator: BinaryOperator; reado
 /** ClickHouse operators that this dialect does not support. */
 const NOT_SERVED: ReadonlySet<string> = new Set(["<=>", "?", "->", "div", "regexp", "rlike", "global"]);
 
-/** Parses operands and operators of at least this precedence. */
+/** Parses operands and operators with at least the given precedence. */
 export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
   const { cursor } = grammar;
   let left = readPrefixed(grammar);
@@ -71,8 +71,7 @@ export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
 }
 
 /**
- * Parses IS NULL, BETWEEN, IN, LIKE and their negations. Returns `undefined` if another operator follows, or if the operator has a lower
- * precedence.
+ * Parses IS NULL, BETWEEN, IN, LIKE and their negations. Returns `undefined` if another operator follows, or one with a lower precedence.
  */
 function readSpecial(grammar: Grammar, operand: Expression, authorityMin: number): Expression | undefined {
   const { cursor } = grammar;

@@ -1,6 +1,6 @@
 /*
- * Keywords that are names only in quotes. Where nothing else fits, ClickHouse accepts some of them as names. This parser rejects them,
- * because they are usually mistakes. `limit` is a column and `date` a common alias, so both are reserved only where necessary.
+ * Keywords that must be quoted to be used as names. ClickHouse accepts some of them unquoted where nothing else fits. This parser rejects
+ * them, because they are usually mistakes. `limit` is a column and `date` a common alias, so both are reserved only where necessary.
  */
 
 /** Keywords that cannot begin an expression. */

@@ -17,7 +17,7 @@ export function readType(cursor: Cursor): string {
   return `${first.text}(${parts.join(",")})`;
 }
 
-/** Further words of multi-word types such as `DOUBLE PRECISION`, which would otherwise be read as an alias. */
+/** Further words of multi-word types such as `DOUBLE PRECISION`. They would otherwise be read as an alias. */
 const MORE_WORDS: ReadonlySet<string> = new Set(["precision", "varying", "large", "signed", "unsigned"]);
 
 function readTypeArgument(cursor: Cursor): string {

@@ -18,7 +18,7 @@ type Write = (call: Aggregated, writer: Writer) => string;
 
 const only = ({ arguments: [operand] }: Aggregated): ResolvedExpression => operand as ResolvedExpression;
 
-/** Emits the function with FILTER and OVER. Rows for which `unless` is true are excluded. */
+/** Emits the function with FILTER and OVER. Rows for which `unless` is true do not count. */
 function applied(name: string, operand: string, call: Aggregated, writer: Writer, unless?: string): string {
   const conditions = [...(call.filter ? [writer.truth(call.filter)] : []), ...(unless ? [`not (${unless})`] : [])];
   const filter = conditions.length > 0 ? ` filter (where ${conditions.join(" and ")})` : "";
@@ -28,12 +28,12 @@ function applied(name: string, operand: string, call: Aggregated, writer: Writer
 const canBeEmpty = (call: Aggregated, writer: Writer): boolean =>
   writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
 
-/** Emits the type's default for an empty group, unless the group cannot be empty. */
+/** Emits the type's default as the result for an empty group, unless groups cannot be empty. */
 const filled = (sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string =>
   canBeEmpty(call, writer) ? orDefault(sql, type) : sql;
 
 /**
- * Returns the result of `min` and `max` over no rows. It is not always the type's default, because ClickHouse moves arithmetic with a
+ * Returns the result of `min` and `max` over no rows. This is not always the type's default, because ClickHouse moves arithmetic with a
  * constant out of the aggregate: `min(x + 2)` becomes `min(x) + 2`, which is 2 for an empty group.
  */
 function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
@@ -58,7 +58,7 @@ export const countSql: Write = (call, writer) => {
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
     throw invalidQuery("distinct counts of several values are supported when none can be null", call.span);
   }
-  // Postgres reports an error if a parameter is declared but not used.
+  // Does not emit the operands, because Postgres reports an error if a parameter is declared but not used.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
   const values = operands.map((operand) => writer.value(operand));
   refuseOverWindow(call, call.distinct);
@@ -108,7 +108,7 @@ export const extremeSql =
     // Excludes NaN, which Postgres sorts above all floats and ClickHouse ignores.
     const unless = mayBeNaN(operand) ? `${value} = 'NaN'` : undefined;
     const found = applied(name, value, call, writer);
-    // ClickHouse does not rewrite aggregates with a filter, DISTINCT or a window.
+    // ClickHouse moves arithmetic out of an aggregate only without a filter, DISTINCT or a window.
     const isRewritten =
       mayRewrite && call.filter === undefined && call.over === "" && !call.distinct && isCalculated(operand);
     if (isRewritten && canBeEmpty(call, writer) && !call.type.nullable) {
@@ -168,7 +168,7 @@ export const quantilesSql: Write = (call, writer) => {
   return `array[${call.parameters.map((level) => `coalesce(${levelSql(sorted, level, writer)}, 'NaN')`).join(", ")}]`;
 };
 
-/** Ignores rows in which either value is null. The result is part of the sort order, which makes it deterministic. */
+/** Ignores rows in which either value is null. The result is part of the sort order, so that it is deterministic. */
 export const extremeArgumentSql =
   (direction: "asc" | "desc"): Write =>
   (call, writer) => {

@@ -13,7 +13,7 @@ const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
 
 /**
  * Emits arithmetic. 64-bit integers wrap in ClickHouse but cause an overflow error in Postgres, so a function emulates wrapping. Narrower
- * results cannot overflow. An unsigned result that is out of range does not wrap but is an error.
+ * results cannot overflow. An unsigned result that is out of range is an error instead of wrapping.
  */
 export const arithmeticSql =
   (name: keyof typeof OPERATORS): Write =>
@@ -39,7 +39,7 @@ export const divideSql: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
-/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless the divisor alone is constant; the result is then 0. */
+/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, except if only the divisor is constant; the result is then 0. */
 export const moduloSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw invalidQuery("% of floats is not supported", call.span);
@@ -105,7 +105,10 @@ function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string
 export const byDays = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["day", "week", "month", "quarter", "year"].includes(type.unit);
 
-/** Emits SQL that adds an interval to a time. Adding months stops at the first representable day; all other units wrap. */
+/**
+ * Emits SQL that adds an interval to a time. If months are added, the result is at least the first representable day; with all other units,
+ * it wraps.
+ */
 const byMonths = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["month", "quarter", "year"].includes(type.unit);
 

@@ -35,7 +35,7 @@ export const arrayElementSql: Write = (call, writer) => {
 /** Converts the arrays, or the array and the element, to a common element type. */
 export function alignedArrays(call: FunctionCall, writer: Writer): readonly [string, string] {
   const [left, right] = both(call);
-  // An empty array has no element type to convert.
+  // Without elements, an array has no type to convert.
   const types = [left, right].map(({ type }) => elementOf(type));
   const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
   if (element.nullable || right.type.name === "Nothing")

@@ -35,15 +35,15 @@ export const comparisonSql =
 const isEquality = (name: ComparisonName): boolean => name === "equals" || name === "notEquals";
 
 /**
- * Emits a text with the collation of the indexes. Valid for equality only: the views have collation "C" for ordering, but the indexes have
+ * Emits a text with the collation of the indexes. Valid only for equality. The views have collation "C" for ordering, but the indexes have
  * the default collation of the tables. Equality is the same in both, but Postgres uses an index only for comparisons in the index's
  * collation.
  */
 export const indexedText = (sql: string): string => `(${sql} collate "default")`;
 
 /**
- * Compares a Date, which means midnight, with a timestamp by comparing days. Postgres can compare the two types directly, but only above
- * the view's security barrier and without an index.
+ * Compares a Date, which means midnight, with a timestamp by comparing days. Postgres can also compare the two types directly, but only
+ * above the view's security barrier and thus without an index.
  */
 function dateSql(
   name: ComparisonName,

@@ -17,7 +17,7 @@ export const clockSql: Write = (call, { parameters, nowMs }) => {
   return parameters.timestamp(text.slice(0, length), type);
 };
 
-/** Limits the scale to microseconds, the precision of Postgres. */
+/** Limits the number of fraction digits to 6, because Postgres has a precision of microseconds. */
 function scaled(type: Type, call: FunctionCall): { readonly scale: number } {
   if (type.name !== "DateTime64") throw new TypeError(`${type.name} has no scale`);
   if (type.scale > 6) throw invalidQuery("fractions of a second are supported up to 6 digits", call.span);
@@ -127,7 +127,7 @@ export const intervalSql: Write = (call, writer) => {
 
 /**
  * Emits how many units have passed since a fixed start. `timestamp` is in UTC for units up to the hour, and a local time for longer units.
- * Weeks begin on Monday; 1970-01-01 was a Thursday.
+ * Weeks begin on Monday, so the start for weeks is not 1970-01-01, which was a Thursday.
  */
 const NUMBERS: Readonly<Record<string, (timestamp: string, zone: string | undefined) => string>> = {
   second: (t) => `floor(extract(epoch from ${t}))::bigint`,

@@ -391,7 +391,7 @@ describe("what Postgres cannot compute identically", () => {
     });
   });
 
-  test("nested analytics format calls are limited in size", async () => {
+  test("nested analytics calls that format a time are limited in size", async () => {
     const nested = Array.from({ length: 5 }).reduce<string>(
       (timestamp) => `toDateTime(toInt64(formatDateTime(${timestamp}, '${"%S".repeat(200)}')))`,
       "now()",

@@ -10,7 +10,7 @@ export interface EmitOptions {
   readonly nowMs: number;
   /** Maximum number of result rows. */
   readonly rowsMax: number;
-  /** Workspace for which the query will run. It is only a hint for the planner and does not affect the result. */
+  /** Workspace for which the query will run. It helps the planner and does not affect the result. */
   readonly workspaceId?: string;
 }
 
@@ -32,7 +32,7 @@ export function emitForPostgres({ common, body, names }: ResolvedQuery, options:
   };
 }
 
-/** Applies the row limit only to the outermost SELECT, because a truncated subquery would make results wrong. */
+/** Applies the row limit only to the outermost SELECT. A truncated subquery would make results wrong. */
 function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
   if (body.kind === "set") return body;
   return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };

@@ -96,7 +96,7 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
 }
 
 /**
- * Emits the columns of an added row. Sort keys contain the step or the partition's value; other columns contain the default of their type.
+ * Emits the columns of an added row. Sort keys have the value of the step or of the partition, and other columns the default of their type.
  */
 function addedColumns({
   select: { columns, orderBy },

@@ -2,7 +2,10 @@ import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
 import { localSql, type Writer } from "./writer.ts";
 
-/** Maps MySQL format letters after `%` to `to_char` templates of Postgres. Without TM, names of months and days are English. */
+/**
+ * Maps the letters after `%` in MySQL formats to `to_char` templates of Postgres. Without the prefix TM, names of months and days are
+ * English.
+ */
 const TEMPLATES: Readonly<Record<string, string>> = {
   Y: "YYYY",
   y: "YY",

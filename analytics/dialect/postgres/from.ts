@@ -63,8 +63,8 @@ function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
 }
 
 /**
- * Replaces nulls by defaults: on the side of an outer join without a matching row, columns have their type's default in ClickHouse, but
- * null in Postgres.
+ * Replaces nulls by defaults. On the side of an outer join that has no matching row, columns have their type's default in ClickHouse, but
+ * are null in Postgres.
  */
 function withDefaults({ columns }: WrittenFrom, types: ReadonlyMap<number, readonly Type[]>): WrittenFrom["columns"] {
   return new Map(

@@ -66,7 +66,7 @@ describe("queries that need the table itself", () => {
     expect(viewsOf(`SELECT sum(a.count) FROM ${DAYS} a JOIN ${DAYS} b ON a.key_id = b.key_id`)).toEqual([DAYS, DAYS]);
   });
 
-  test("whether to read the totals per key is decided separately for each SELECT of an analytics query", () => {
+  test("each SELECT of an analytics query decides separately whether to read the totals per key", () => {
     const text = `SELECT key_id, sum(count) AS n FROM ${DAYS} GROUP BY key_id
                   UNION ALL SELECT key_id, count() FROM ${DAYS} GROUP BY key_id`;
     expect(viewsOf(text)).toEqual(["key_totals_per_day", DAYS]);

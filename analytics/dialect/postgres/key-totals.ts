@@ -2,8 +2,8 @@ import type { ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts"
 import { childrenOf } from "../resolve/subexpressions.ts";
 
 /*
- * Daily counts are stored twice: by all public columns, and by key alone in fewer and narrower rows. A SELECT may read the narrower rows if
- * its result is the same.
+ * Daily counts are stored twice: grouped by all public columns, and grouped by key only. The latter table has fewer and narrower rows. A
+ * SELECT may read it if the result is the same.
  */
 
 const DAYS = "key_verifications_per_day_v1";
@@ -12,12 +12,12 @@ export const KEY_TOTALS = "key_totals_per_day";
 
 const SUMS: readonly string[] = ["spent_credits", "count"];
 const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "key_id"];
-/** Aggregates over a dimension whose result does not depend on how many rows contain a value. */
+/** Aggregates over a dimension whose result does not depend on the number of rows with the same value. */
 const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
- * Returns whether the result stays the same if rows with the same key and day are summed into one row. A query with a condition on keys
- * reads the complete table, which has an index on keys.
+ * Returns whether the result stays the same if all rows of a key and day are summed into one. A query with a condition on keys reads the
+ * complete table in any case, because that has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
   if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;

@@ -12,7 +12,7 @@ export function membershipSql(expression: Membership, writer: Writer): string {
 
 const isList = (of: Membership["of"]): of is readonly ResolvedExpression[] => Array.isArray(of);
 
-/** Emits strings and integers as a single array parameter, so that Postgres can use an index. */
+/** Emits strings and integers as one array parameter, so that Postgres can use an index. */
 function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression[], writer: Writer): string {
   const elements = list.filter(({ type }) => type.name !== "Nothing");
   if (elements.length === 0) return "false::boolean";

@@ -3,9 +3,9 @@ import { mayBeNaN } from "./nan.ts";
 import type { Writer } from "./writer.ts";
 
 /**
- * Emits an ORDER BY item with null and NaN last in both directions, or first on request. If `isStored` is true, the expression is a table
- * column that is never null. In this case, NULLS FIRST or LAST is omitted, because Postgres reads an index backward only for the exact
- * reverse of the index's order.
+ * Emits an ORDER BY item, with null and NaN last in both directions, or first on request. `isStored` means that the expression is a table
+ * column, which is never null. NULLS FIRST or LAST is then omitted, because Postgres reads an index backward only for the exact reverse of
+ * the index's order.
  */
 export function orderSql(
   { expression, descending, nullsFirst }: ResolvedOrder,

@@ -49,7 +49,7 @@ export function literalSql({ value, type, span }: Literal, parameters: Parameter
   if (value === null) return "null::text";
   switch (typeof value) {
     case "boolean":
-      // Adds a cast to the parameter, because GROUP BY and ORDER BY reject a bare constant.
+      // Adds a cast to the parameter. Without it, GROUP BY and ORDER BY would reject the bare constant.
       return `${value}::boolean`;
     case "bigint":
       if (value >= 2n ** 63n) throw invalidQuery("whole numbers from 2^63 on are not supported", span);

@@ -22,7 +22,7 @@ export interface Statement {
   readonly commonTypes: (index: number) => readonly Type[];
 }
 
-/** Emits a SELECT or set operation with columns c1, c2, … of these types. */
+/** Emits a SELECT or set operation whose columns c1, c2, … have these types. */
 export function bodySql(body: ResolvedBody, types: readonly Type[], statement: Statement): string {
   if (body.kind === "select") return selectSql(body, types, statement);
   const [left, right] = [body.left, body.right].map((side) => bodySql(side, types, statement));
@@ -82,7 +82,7 @@ const keyColumns = ({ orderBy, limitBy }: ResolvedSelect, writer: Writer): reado
 
 const groupName = (index: number): string => `g${index + 1}`;
 
-/** Emits a key of LIMIT BY, which separates 0 from -0 in ClickHouse. */
+/** Emits a key of LIMIT BY. Floats are rejected, because ClickHouse distinguishes 0 and -0 there. */
 function groupKeySql(key: ResolvedExpression, writer: Writer): string {
   if (key.type.name === "Float64") throw invalidQuery("LIMIT BY of floats is not supported", key.span);
   return writer.value(key);
@@ -172,7 +172,7 @@ const NO_NAMES: Names = {
   },
 };
 
-/** Creates the writer of a FROM. `instead` is read in place of the table's usual view. */
+/** Creates the writer of a FROM. `instead` replaces the table's usual view. */
 const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
   table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
@@ -181,8 +181,8 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
 });
 
 /**
- * Adds a condition that names the workspace as a plain value. The view alone decides which rows are visible, but the planner cannot
- * estimate the view's bound; with this condition, it can estimate the row count.
+ * Adds a condition on the workspace with a plain value. It does not change which rows are visible, because the view restricts them. But the
+ * planner cannot estimate the view's bound, and can estimate the row count with this condition.
  */
 function tableSql(name: string, { parameters, workspaceId }: Statement): string {
   if (workspaceId === undefined) return `analytics.${name}`;

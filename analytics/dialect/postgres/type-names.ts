@@ -22,7 +22,7 @@ export function typeName(type: Type): string {
   }
 }
 
-/** Returns ClickHouse's default for a missing value: an aggregate over no rows, or the unmatched side of an outer join. */
+/** Returns ClickHouse's default for a missing value, as in an aggregate over no rows or on the side of an outer join without a match. */
 export function defaultOf(type: Type): string {
   switch (type.name) {
     case "String":

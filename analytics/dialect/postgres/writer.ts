@@ -3,8 +3,8 @@ import { type Type, zoneOf } from "../resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 
 /**
- * Emits expressions of one SELECT as Postgres SQL. Each result can be used as an operand. Integers of all widths are `bigint`, comparisons
- * are the numbers 1 and 0, and only a Bool is a Postgres `boolean`.
+ * Emits expressions of one SELECT as Postgres SQL. Each result can be used as an operand. Integers of all widths are `bigint`. Comparisons
+ * are the numbers 1 and 0; only a Bool is a Postgres `boolean`.
  */
 export interface Writer {
   readonly parameters: Parameters;
@@ -21,7 +21,7 @@ export interface Writer {
   readonly groupsCanBeEmpty: boolean;
 }
 
-/** Emits a date as a timestamp, because for a Postgres `date`, `date_trunc` would return a value in the time zone of the session. */
+/** Emits a date as a timestamp. With a Postgres `date`, `date_trunc` would return a value in the time zone of the session. */
 export const timestampSql = (date: ResolvedExpression, writer: Writer): string =>
   date.type.name === "Date" || date.type.name === "Nothing" ? `${writer.value(date)}::timestamp` : writer.value(date);
 

@@ -2,7 +2,7 @@ import { invalidQuery } from "../problem.ts";
 import type { Expression, Order, Select, Span, Window } from "../tree.ts";
 import type { Alias } from "./scope.ts";
 
-/** Returns the aliases that a SELECT defines in its columns or its WITH, or within its other clauses. */
+/** Returns the aliases that a SELECT defines: in its columns, in its WITH, or within its other clauses. */
 export function aliasesOf(select: Select): ReadonlyMap<string, Alias> {
   const aliases = new Map<string, Alias>();
   const add = (name: string, expression: Expression, span: Span) => {
@@ -39,7 +39,7 @@ function expressionsOf(select: Select): readonly Expression[] {
   ];
 }
 
-/** Returns the direct subexpressions, without those of subqueries and lambdas, which have a separate scope. */
+/** Returns the direct subexpressions, except those in subqueries and lambdas, which have scopes of their own. */
 function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "call":

@@ -48,7 +48,7 @@ function commonOfTwo(one: Type, other: Type): Type | undefined {
   return common && withNull(common, one.nullable || other.nullable);
 }
 
-/** Arrays stay as they are, because they cannot be null. */
+/** Arrays stay unchanged, because they cannot be null. */
 const nullableOrNone = (type: Type): Type | undefined => (type.name === "Array" ? undefined : withNull(type, true));
 
 /** An empty array has the element type Nothing, which does not make the common type nullable. */

@@ -61,7 +61,7 @@ function beside(other: ResolvedExpression, operand: ResolvedExpression, isRawTim
   }
   if (operand.type.name === "Date") return inZone(operand, zoneOf(other.type));
   if (other.type.name === "DateTime" && isInteger(operand.type)) return secondsAsDateTime(operand);
-  // Leaves a column that is compared with a literal unconverted, so that an index stays usable.
+  // Does not convert a column that is compared with a literal, so that an index stays usable.
   if (operand.type.name === "DateTime" && isInteger(other.type) && other.kind !== "literal") {
     return call("toUnixTimestamp", [operand], UINT32, operand.span);
   }

@@ -40,7 +40,7 @@ export function conversion(operand: ResolvedExpression, written: string, span: S
   const bare = /^Nullable\((.*)\)$/.exec(written)?.[1];
   const known = Object.hasOwn(TYPES, bare ?? written) ? TYPES[bare ?? written] : undefined;
   if (!known) throw invalidQuery(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
-  // The target type alone determines whether the result may be null: a CAST of null to a type that is not nullable is an error.
+  // Only the target type determines whether the result may be null. A CAST of null to a type that is not nullable is an error.
   const type = withNull(withZone(known, zoneOf(operand.type)), bare !== undefined);
   if (operand.type.nullable && !type.nullable)
     throw invalidQuery(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);

@@ -39,7 +39,7 @@ export function resolveExpression(expression: Expression, place: ExpressionConte
       const [first, ...more] = expression.parts;
       const lambda = more.length === 0 && place.lambdas.findLast(({ name }) => name === first?.text);
       if (lambda) return lambda.variable;
-      // The definition of an alias cannot see the parameters of a lambda in which the alias is used.
+      // In the definition of an alias, the parameters of a lambda that uses the alias are not visible.
       return place.scope.find(expression, (alias) => resolveExpression(alias, { ...place, lambdas: [] }));
     }
     case "star":
@@ -101,7 +101,7 @@ function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Sp
   return valueLiteral(value === "nan" ? Number.NaN : Number.POSITIVE_INFINITY, FLOAT64, span);
 }
 
-/** Resolves a minus. Before a number literal, it is part of the literal and affects its type. */
+/** Resolves a minus. A minus before a number literal belongs to the literal and affects its type. */
 function minus(operand: Expression, place: ExpressionContext, span: Span): ResolvedExpression {
   if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
   return negation(resolveExpression(operand, place), span);
@@ -174,7 +174,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   return { kind: "in", negated: isNegated, operand, of: elements, type, span };
 }
 
-/** Rejects a Date next to a time in another zone, because a Date means midnight in a single zone. */
+/** Rejects a Date that is combined with a time in another zone, because a Date means midnight in one zone only. */
 function checkZones(one: Type, other: Type, span: Span): void {
   const isMixed = (one.name === "Date") !== (other.name === "Date") && zoneOf(one) !== zoneOf(other);
   if (isMixed) throw invalidQuery(`IN compares no ${typeText(one)} with ${typeText(other)}`, span);
@@ -191,7 +191,10 @@ function like(expression: Extract<Expression, { kind: "like" }>, within: (one: E
   return call(name, operands, UINT8, span);
 }
 
-/** Converts CASE to alternating conditions and values. With a CASE operand, each condition compares the operand with the branch. */
+/**
+ * Converts CASE to alternating conditions and values. In a CASE with an operand, each condition compares the operand with the branch's
+ * value.
+ */
 function caseArguments({ operand, branches, otherwise, span }: Case, place: ExpressionContext): ResolvedExpression[] {
   const compared = operand && resolveExpression(operand, place);
   const args = branches.flatMap(({ when, then }) => {

@@ -75,7 +75,7 @@ const NAMED_FLOATS: Readonly<Record<string, number>> = {
 const DATE_AND_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d:\d\d)?$/;
 
 const FIRST_MS = 0;
-/** Maximum date and time: a UInt16 of days, and a UInt32 of seconds. */
+/** Maximum Date and DateTime, which ClickHouse stores as a UInt16 of days and a UInt32 of seconds. */
 const LAST_DATE_MS = Date.UTC(2149, 5, 6);
 const LAST_DATE_TIME_MS = (2 ** 32 - 1) * 1000;
 

@@ -2,8 +2,8 @@ import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
 import type { VisibleSource } from "./scope.ts";
 
 /**
- * Tracks which expressions are the `time` of a raw table in ms, through subqueries and through `min` and `max`. The resolver converts dates
- * that are compared with such expressions.
+ * Tracks which expressions are the `time` of a raw table in ms, even through subqueries, `min` and `max`. The resolver converts dates that
+ * are compared with such expressions.
  */
 export class RawTimes {
   readonly #sources = new Map<number, { readonly source: VisibleSource; readonly body: ResolvedBody | undefined }>();
@@ -29,7 +29,7 @@ export class RawTimes {
   };
 }
 
-/** Returns the expression of a body's column in each SELECT of the body. */
+/** Returns the expression of a column in each SELECT of a body. */
 function columnsOf(body: ResolvedBody, index: number): readonly ResolvedExpression[] {
   if (body.kind === "set") return [...columnsOf(body.left, index), ...columnsOf(body.right, index)];
   const column = body.columns[index];

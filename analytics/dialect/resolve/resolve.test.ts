@@ -197,7 +197,7 @@ describe("time of a raw table", () => {
     );
   });
 
-  test("raw event time compares with numbers as a number, but bucket time compares with dates", () => {
+  test("raw event time is compared with numbers as a number, and bucket time is compared with dates", () => {
     expect(where("time > 5")).toBe("greater(t0.0, 5)");
     expect(where("time > '2042-01-02'", DAYS)).toBe("greater(t0.0, 2042-01-02)");
   });
@@ -232,7 +232,7 @@ describe("joins", () => {
     expect(names).toEqual(["key_id", "count", "b.count", "plus(b.count, 1)"]);
   });
 
-  test("ambiguous analytics column of three tables is qualified by the first table", () => {
+  test("ambiguous analytics column in a join of three tables gets the name of the first table as its qualifier", () => {
     const days = `(select key_id, count from ${DAYS})`;
     const three = `${days} a join (select key_id, 2 as m from ${DAYS}) b on a.key_id = b.key_id join ${days} c on b.key_id = c.key_id`;
     expect(resolved(`select a.key_id, a.count, b.m, c.count from ${three}`).names).toEqual([

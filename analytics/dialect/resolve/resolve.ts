@@ -20,7 +20,7 @@ export function resolveQuery({ query, text }: { readonly query: Query; readonly 
   return { common: resolver.common, body, names };
 }
 
-/** Definitions that are visible from enclosing queries: the items of their WITH. */
+/** Definitions in the WITH of enclosing queries, which are visible here. */
 interface QueryScope {
   readonly common: ReadonlyMap<string, Definition>;
   /** Named expressions from enclosing queries. Within a subquery they must be constant. */
@@ -82,7 +82,7 @@ class Resolver {
     return resolveSelect(select, { from: from.source, place, text: this.#text });
   }
 
-  /** Resolves a join condition. It sees the columns of the sources joined so far, and no aliases. */
+  /** Resolves a join condition. Visible are the columns of the sources joined so far, and no aliases. */
   #condition(on: Expression, visible: Visible, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });
@@ -102,7 +102,7 @@ class Resolver {
     return { scope, isRawTime: this.#rawTimes.has, subquery, lambdas: [] };
   }
 
-  /** Returns the outer scope extended by the items of WITH. Each definition sees the previous definitions. */
+  /** Returns the outer scope extended by the items of WITH. In each definition, the previous ones are visible. */
   #withDefinitions(tables: readonly CommonTable[], outer: QueryScope): QueryScope {
     let { common, constants } = outer;
     for (const { name, is } of tables) {

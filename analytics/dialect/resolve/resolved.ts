@@ -39,7 +39,7 @@ export interface ResolvedSelect {
   readonly columns: readonly ResolvedExpression[];
   readonly types: readonly Type[];
   readonly from: Source;
-  /** ARRAY JOIN, and the operands of `arrayJoin`, each expanded once even if it is written several times. */
+  /** ARRAY JOIN, and the distinct operands of `arrayJoin`. Each is expanded once, even if it is written several times. */
   readonly arrayJoins: readonly ResolvedArrayJoin[];
   readonly where: ResolvedExpression | undefined;
   /** Whether rows are aggregated: the SELECT has a GROUP BY, or an aggregate function outside a window. */
@@ -55,7 +55,7 @@ export interface ResolvedSelect {
 
 export interface ResolvedArrayJoin {
   readonly operand: ResolvedExpression;
-  /** Syntax in the query: the `arrayJoin` function or the ARRAY JOIN clause. `left` keeps a row whose array is empty. */
+  /** Syntax in the query: the function `arrayJoin` or the clause ARRAY JOIN. With `left`, a row whose array is empty is kept. */
   readonly by: "function" | "inner" | "left";
 }
 
@@ -92,7 +92,7 @@ export interface DerivedSource {
 }
 
 /**
- * Join. On the side of an outer join that has no matching row, columns have their type's default instead of null. `on` is `undefined` only
+ * Join. On the side of an outer join without a matching row, columns have their type's default instead of null. `on` is `undefined` only
  * for a cross join.
  */
 export interface JoinSource {
@@ -173,7 +173,7 @@ export function call(
   return { kind: "call", name, arguments: args, type: withNull(type, nullable), span };
 }
 
-/** Call of an aggregate function. `filter` represents `countIf`, `sumIf` and FILTER. `count` of all rows has no argument. */
+/** Call of an aggregate function. `filter` is the condition of `countIf`, `sumIf` or FILTER. `count` of all rows has no argument. */
 export interface Aggregate extends Node {
   readonly kind: "aggregate";
   readonly name: string;
@@ -211,7 +211,7 @@ export interface Conversion extends Node {
   readonly operand: ResolvedExpression;
 }
 
-/** IN. Null in the list or among the rows never matches; null IN any list is null. */
+/** IN. A null in the list or among the rows matches nothing, and null IN any list is null. */
 export interface Membership extends Node {
   readonly kind: "in";
   readonly negated: boolean;

@@ -5,7 +5,7 @@ import { Identities } from "./identity.ts";
 import type { ArrayJoinReference, ColumnReference, ResolvedArrayJoin, ResolvedExpression } from "./resolved.ts";
 import { type Type, typeText } from "./types.ts";
 
-/** Table, CTE or subquery of a FROM for name lookup. */
+/** Table, CTE or subquery of a FROM, as seen by name lookup. */
 export interface VisibleSource {
   readonly id: number;
   /** Valid qualifiers of a column name: the alias, and the name of a table. */
@@ -14,7 +14,7 @@ export interface VisibleSource {
   readonly table: PublicTable | undefined;
 }
 
-/** Column merged by USING: a single name for the columns of both sides. */
+/** Column merged by USING: one name for the columns of both sides. */
 export interface MergedColumn {
   readonly name: string;
   readonly expression: ResolvedExpression;
@@ -60,7 +60,7 @@ export class Scope {
     this.#windows = named.windows;
   }
 
-  /** ARRAY JOIN and distinct operands of arrayJoin found so far. */
+  /** ARRAY JOIN, and the distinct operands of `arrayJoin` found so far. */
   get arrayJoins(): readonly ResolvedArrayJoin[] {
     return this.#arrayJoins;
   }
@@ -140,8 +140,8 @@ export class Scope {
   }
 
   /**
-   * Returns a column name as ClickHouse writes it in the name of an expression: qualified only if an earlier table has a column of the same
-   * name.
+   * Returns a column name in the form that ClickHouse uses in the name of an expression: qualified only if an earlier table has a column of
+   * the same name.
    */
   written(name: Name): string {
     const [first, second] = name.parts;

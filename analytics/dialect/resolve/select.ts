@@ -25,7 +25,7 @@ interface NamedColumn {
   readonly expression: ResolvedExpression;
 }
 
-/** Context of a SELECT whose FROM is resolved. `text` is the query text. */
+/** Context for resolving a SELECT whose FROM is already resolved. `text` is the query text. */
 export interface QueryScope {
   readonly from: Source;
   readonly place: ExpressionContext;
@@ -90,7 +90,7 @@ function atPosition(written: Expression, columns: readonly ResolvedExpression[])
   return column;
 }
 
-/** Returns the column position that a constant represents. ClickHouse reads true as 1 and false as 0 in these clauses. */
+/** Returns the column position that a constant stands for. In these clauses, ClickHouse reads true as 1 and false as 0. */
 function positionOf(written: Expression): number | undefined {
   if (written.kind === "number") return /^\d+$/.test(written.text) ? Number(written.text) : undefined;
   return written.kind === "named" ? TRUTH_POSITIONS.get(written.value) : undefined;

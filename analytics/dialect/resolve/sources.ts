@@ -145,8 +145,8 @@ function mergedColumn(
 ): ResolvedExpression {
   if (join.type === "right") return right;
   if (join.type !== "full") return left;
-  // In a full join, the merged column comes from the side that has a row. The other side has the type's default, which can be recognized as
-  // such only for strings.
+  // In a full join, the merged column comes from the side that has a row. The other side has the type's default, which identifies a missing
+  // row only for strings.
   if (left.type.name !== "String" || right.type.name !== "String") {
     throw invalidQuery("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
   }

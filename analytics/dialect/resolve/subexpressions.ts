@@ -37,7 +37,7 @@ const VARYING: ReadonlySet<ResolvedExpression["kind"]> = new Set([
   ...(["column", "aggregate", "window", "subquery", "arrayJoin", "variable"] as const),
 ]);
 
-/** Returns whether the expression has a single value in the complete query. ClickHouse evaluates constants before it reads rows. */
+/** Returns whether the expression has a single value for the complete query. ClickHouse evaluates such constants before it reads rows. */
 export const isConstant = (expression: ResolvedExpression): boolean =>
   !contains(expression, ({ kind }) => VARYING.has(kind));
 

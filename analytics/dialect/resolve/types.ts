@@ -1,7 +1,7 @@
 import type { IntervalUnit } from "../tree.ts";
 
 /*
- * Expression types as in ClickHouse; tables.ts defines the column types. Narrow integers come from literals, comparisons and `toInt32`. A
+ * Expression types as in ClickHouse; tables.ts defines the column types. Narrow integers result from literals, comparisons and `toInt32`. A
  * value of type `Nothing` is always null.
  */
 
@@ -113,7 +113,7 @@ export function typeText(type: Type): string {
 
 export const sameType = (one: Type, other: Type): boolean => typeText(one) === typeText(other);
 
-/** Returns the name of a type, including its time zone because the server default is unknown. */
+/** Returns the name of a type with its time zone, because the default zone of the server is unknown. */
 export const typeSql = (type: Type): string =>
   typeText(type)
     .replace(/\bDateTime\b(?!\()/g, "DateTime('UTC')")

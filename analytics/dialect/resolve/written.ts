@@ -8,9 +8,9 @@ import type { Call, Expression, Frame, FrameBound, Name, Order, Window } from ".
 export interface Naming {
   /** Returns the name of a column. */
   readonly nameOf: (name: Name) => string;
-  /** Query text, which contains the caller's spelling of function names. */
+  /** Query text, from which the spelling of function names is taken. */
   readonly text: string;
-  /** Returns the next number; subqueries in the columns of a SELECT are numbered in order. */
+  /** Returns the next subquery number. Subqueries in the columns of a SELECT are numbered in order. */
   readonly nextSubquery: () => number;
 }
 

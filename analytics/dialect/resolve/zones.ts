@@ -38,7 +38,7 @@ function offsetMs(ms: number, zone: string): number {
   return (sign === "-" ? -1 : 1) * offset * 1000;
 }
 
-/** Formats of the zones that queries have named, because creating one takes 0.2 ms. All zones together take 9 MB. */
+/** Cached formats of the zones that queries have named. Creating one takes 0.2 ms; the formats of all zones together take 9 MB. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** @throws RangeError for an unknown zone. */
