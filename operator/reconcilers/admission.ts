@@ -7,9 +7,9 @@ import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
  * Checks the workspace of an object, and whether the object may act in it, before the operator reads or changes anything. This is the only
- * boundary between teams, and it is the same for all kinds. The steps of a kind receive the API client of one workspace and a source with
- * only the objects of this workspace. Therefore an object cannot change, read or block resources of another workspace, even if the code of
- * its kind has a bug.
+ * boundary between teams, and it is the same for all kinds. The steps of a kind receive the API client of one workspace, and a source that
+ * contains only the objects of this workspace. Therefore an object cannot change, read or block resources of another workspace, even if the
+ * code of its kind has a bug.
  */
 
 export type Admission =
@@ -40,9 +40,8 @@ export const finalizerOf = ({ name }: Workspace): string =>
   name === undefined ? FINALIZER : `${WORKSPACE_FINALIZER}${name}`;
 
 /**
- * Returns the name of another workspace in which, according to its finalizer, the object owns a resource; `undefined` if there is none. A
- * forged finalizer affects only its own object, which becomes Stalled, because the operator never acts in the workspace that the finalizer
- * names.
+ * Returns the name of another workspace in which the object owns a resource, according to its finalizer; `undefined` if there is none. The
+ * operator never acts in that workspace, so a forged finalizer affects only its own object, which becomes Stalled.
  */
 function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string | undefined {
   const foreign = storeFinalizersOf(object).find(
@@ -75,8 +74,8 @@ function mayUseItsName(
   const { kind, metadata } = object;
   const may = (named: NamedKind, name: string): boolean =>
     workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
-  // A permission to use the name of a role also covers assignments: an object that may not manage a role of this name may not assign it to
-  // a key.
+  // The permission to use a role name is also required to assign the role. An ApiKey therefore must be allowed to use the names of all its
+  // roles.
   if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
   return !isNamed(kind) || name === undefined || may(kind, name);
@@ -89,8 +88,8 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
   );
 
 /**
- * Returns the source restricted to one workspace. It omits objects that may not claim their name, so that these objects do not block
- * others.
+ * Returns a source that contains only the objects of one workspace. It omits objects that may not claim their name, so that they do not
+ * block others.
  */
 function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;

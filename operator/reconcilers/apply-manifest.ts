@@ -18,11 +18,11 @@ export type Applied = Data<"managed.applyObject">;
 export interface Application {
   /** Spec without unknown fields. */
   readonly spec: object;
-  /** Managers in other Kubernetes namespaces whose objects the manifest may refer to. */
+  /** Managers in other Kubernetes namespaces to whose objects the manifest may refer. */
   readonly mayReferTo?: readonly string[];
   /** State of the Secret of an ApiKey. */
   readonly secret?: Input<"managed.applyObject">["secret"];
-  /** All objects with the same claim, including this one. The oldest creates or adopts the stored object. */
+  /** All objects with the same claim, including this one. The oldest of them creates or adopts the stored object. */
   readonly claimants?: readonly ManifestObject[];
   /** Returns the message if an older object has the same claim. */
   readonly sayCompetitor: (competitor: string) => string;
@@ -51,7 +51,7 @@ export async function applyManifest(
     kind: object.kind as StoredKind,
     spec: { ...spec },
     mayReferTo: [...mayReferTo],
-    // An object keeps what it already manages, so that a new manifest never takes over a resource in use.
+    // An object with an older competitor keeps what it already manages, but takes over nothing else.
     onlyIfManaged: competitor !== undefined,
     ...(object.kind === "ApiKeyPolicy" ? { uid, generation } : {}),
     ...(secret === undefined ? {} : { secret }),
@@ -92,7 +92,7 @@ const pathsOf = ({ changes }: Pick<Applied, "changes">): string[] =>
 /** Returns what another writer has changed; `undefined` if there is nothing, or if this generation was not stored before. */
 function driftOf(object: ManifestObject, { outcome, changes }: Applied): string | undefined {
   if (!wasReady(object) || outcome === "unchanged") return undefined;
-  // A new key is issued when one is due, or when the Secret was deleted.
+  // A new key is issued if a rotation is due or the Secret was deleted.
   if (outcome === "created") return object.kind === "ApiKey" ? undefined : "it was deleted";
   if (changes.length === 0) return undefined;
   return `${pathsOf({ changes }).join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;

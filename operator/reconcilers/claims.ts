@@ -6,15 +6,15 @@ import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
 /*
- * Resolves conflicts between manifests that claim one stored name. For every kind, this file determines which objects have the same claim
- * and which of them owns the claim. The API decides whether the owner of a claim may adopt an existing stored object.
+ * Resolves conflicts between manifests that claim the same stored name. For every kind, this file determines which objects have the same
+ * claim, and which of them owns it. The API decides whether the owner of a claim may adopt an existing stored object.
  *
  * core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among documents with the same kind, namespace and
  * name, before anything is claimed.
  */
 
 /**
- * Returns what an object claims, even if its spec is invalid; `undefined` if it claims nothing. Two objects of one kind compete if their
+ * Returns the claim of an object, even if its spec is invalid; `undefined` if it claims nothing. Two objects of one kind compete if their
  * claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
@@ -31,7 +31,7 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const name = secretNameIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
   },
-  // API names need not be unique, but two policies of one team that create APIs with the same name are a mistake.
+  // API names need not be unique. But if two policies of one team create APIs with the same name, that is a mistake.
   ApiKeyPolicy: (object) => {
     const { name } = apiIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);

@@ -13,17 +13,16 @@ import type { ObjectSource } from "./indexes.ts";
 import type { SyncTimes } from "./sync-times.ts";
 
 /**
- * Dependencies that all reconciles of an operator share. They contain no API client, because the workspace of an object depends on its
- * namespace.
+ * Dependencies that all reconciles of an operator share. They contain no API client, because each object needs that of its own workspace.
  */
 export interface OperatorContext {
   readonly source: ObjectSource;
   readonly workspaces: Pick<Workspaces, "resolve" | "mayUseName" | "confirm">;
   /** Name of this cluster or directory, unique within the database. */
   readonly cluster: string;
-  /** Cache of policies between two full reads. */
+  /** Cached policies, for reconciles between two full reads. */
   readonly looks: PolicyCache;
-  /** Cache of objects of the other kinds that match their manifests. */
+  /** Cached objects of the other kinds, as long as they match their manifests. */
   readonly synced: SyncedObjects;
   readonly syncs: SyncTimes;
   /** Pods of the cluster; `undefined` for a directory, which has no pods. */
@@ -36,29 +35,29 @@ export interface OperatorContext {
   readonly services?: Pick<Services, "in"> | undefined;
   /** Current term of leadership. */
   readonly term: () => Term;
-  /** Called if the API has received calls with a higher fencing number than that of the current term. */
+  /** Called if the API has already received calls with a higher fencing number than that of the current term. */
   readonly onStaleFence: () => void;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
-/** Thrown when another replica leads, so this replica must no longer write. */
+/** Thrown when another replica has become the leader, so this one must no longer write. */
 export class LeadershipLost extends Error {
   override readonly name = "LeadershipLost";
 }
 
 /** Period during which this replica leads. */
 export interface Term {
-  /** Fencing number of the API calls; `undefined` without an election. */
+  /** Fencing number that the API calls contain; `undefined` without an election. */
   readonly fence: number | undefined;
   /** Aborts when the leadership is lost. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Dependencies of one reconcile, restricted to the workspace of its object. `source` has no method that lists all objects, because the cost
- * of a reconcile must not grow with the number of other objects.
+ * Dependencies of one reconcile, restricted to the workspace of its object. `source` cannot list all objects, so that the cost of a
+ * reconcile does not grow with the number of other objects.
  */
 export interface Context extends Omit<OperatorContext, "workspaces" | "source" | "term">, Term {
   readonly source: Pick<ObjectSource, "get" | "having" | "secrets" | "recordEvent">;
@@ -69,7 +68,10 @@ export interface Context extends Omit<OperatorContext, "workspaces" | "source" |
 export const managerOf = ({ cluster }: Pick<Context, "cluster">, { kind, metadata }: ManifestObject): string =>
   formatManager({ cluster, kind, namespace: metadata.namespace, name: metadata.name });
 
-/** Returns the object of this source for a manager name; `undefined` if it belongs to another cluster or kind, or is deleted. */
+/**
+ * Returns the object of this source that has the manager name; `undefined` if the name belongs to another cluster or kind, or the object
+ * was deleted.
+ */
 export function managedBy(
   { cluster, source }: Pick<Context, "cluster" | "source">,
   kind: Kind,

@@ -5,7 +5,7 @@ import type { IndexedSource, Indexes, Lookup } from "../source/indexed.ts";
 import { claimOf } from "./claims.ts";
 import { apiIn, apiRefIdIn, namespaceRefOf, policyRefOf, rolesIn } from "./raw-spec.ts";
 
-/* Names of the reconcilers' indexes, which make it unnecessary to list all objects when one object is reconciled. */
+/* Names of the reconcilers' indexes. With them, a reconcile of one object does not have to list all objects. */
 
 export type IndexName = "claim" | "namespace" | "reference";
 export type ObjectLookup = Lookup<IndexName>;
@@ -15,11 +15,14 @@ export type ObjectSource = IndexedSource<IndexName>;
 export const toObject = (kind: Kind, key: ObjectKey): string => `object ${kind} ${formatKey(key)}`;
 /** Returns the index value of a reference to an object by its stored name. */
 export const toNamed = (kind: Kind, name: string): string => `named ${kind} ${name}`;
-/** Index value that all references to an API by id share, because the database alone records which policy created the API. */
+/**
+ * Index value shared by all references to an API by id. Only the database records which policy created an API, so the references cannot be
+ * told apart.
+ */
 export const TO_API_BY_ID = "api by id";
 
 /**
- * Functions that return the references of an object, even if its spec is invalid. A reference too many is harmless: it causes an
+ * Functions that return the references of an object, even if its spec is invalid. An extra reference is harmless, because it only causes an
  * unnecessary reconcile.
  */
 const REFERENCES: Readonly<Record<Kind, (object: ManifestObject) => readonly string[]>> = {

@@ -8,13 +8,13 @@ import type { ManifestObject } from "../source/contract.ts";
 /** Returns the label of an object, such as `Role shop/editor`, for logs and for readers of the object's namespace. */
 export const labelOf = ({ kind, metadata }: ManifestObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
 
-/** Returns the label of another object, for the beginning of a sentence that readers of the namespace `to` may see. */
+/** Returns the label of another object, for the beginning of a sentence. Readers of the namespace `to` may see it. */
 export const labelFor = (object: ManifestObject, to: string): string =>
   object.metadata.namespace === to ? labelOf(object) : `${capital(aKind(object.kind))} of another namespace`;
 
 /**
- * Returns the label of another manager (`<cluster>/<kind>/<namespace>/<name>`), for a place within a sentence that readers of the namespace
- * of the manager `own` may see.
+ * Returns the label of another manager (`<cluster>/<kind>/<namespace>/<name>`), for use within a sentence. Readers of the namespace of the
+ * manager `own` may see it.
  */
 export function managerFor(manager: string, own: string): string {
   const [cluster, kind, namespace] = manager.split("/");

@@ -7,7 +7,7 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { mayRefer } from "./spec.ts";
 
 /*
- * References to RatelimitNamespaces, as far as the manifests alone determine them. The API checks which manifest manages the stored
+ * Checks references to RatelimitNamespaces, as far as this needs only the manifests. The API checks which manifest manages the stored
  * namespace.
  */
 

@@ -62,7 +62,7 @@ export interface FurtherCondition {
   readonly message: string;
   /** Whether True is the abnormal status of the condition. If so, Events report when the condition becomes True or False. */
   readonly alerts?: true;
-  /** Text of the Event that is emitted when the reason of the condition changes to this one. */
+  /** Text of the Event that is emitted when the condition gets this reason. */
   readonly note?: string;
 }
 
@@ -95,7 +95,7 @@ export const released: Result = {
   released: true,
 };
 
-/** Returns the result of a failed check. The object is requeued, because nothing may notify the operator when the conflict ends. */
+/** Returns the result of a failed check. The object is requeued, because the operator may not be notified when the conflict ends. */
 export const blocked = (verdict: Verdict, status: object): Result => ({
   verdict,
   status,

@@ -1,14 +1,14 @@
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestObject } from "../source/contract.ts";
 
-/* Reads parts of a spec that may otherwise be invalid: an object with an invalid spec keeps its claim, and its deletion must still work. */
+/* Reads parts of a spec that may be invalid as a whole: an object with an invalid spec keeps its claim, and can still be deleted. */
 
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;
 
 /**
- * Returns the value if it is a string that the API accepts as a name, otherwise `undefined`, because the API would reject a lookup with any
- * other value.
+ * Returns the value if it is a string that the API accepts as a name, otherwise `undefined`. The API would reject a lookup with any other
+ * value.
  */
 const textIn = (value: unknown, lengthMax: number): string | undefined =>
   typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
@@ -20,7 +20,7 @@ export const namespaceNameIn = (object: ManifestObject): string | undefined => t
 /** Returns `spec.identifier` of a RatelimitOverride. */
 export const identifierIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).identifier, 512);
 
-/** Returns `spec.namespaceRef` of a RatelimitOverride. Its default namespace is that of the object. */
+/** Returns `spec.namespaceRef` of a RatelimitOverride. Without a namespace in it, the object's own namespace applies. */
 export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   const { namespaceRef } = fieldsOf(object) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
   if (typeof namespaceRef?.name !== "string") return undefined;
@@ -28,7 +28,7 @@ export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   return { namespace, name: namespaceRef.name };
 }
 
-/** Returns `spec.policyRef` of an ApiKey. Its default namespace is that of the object. */
+/** Returns `spec.policyRef` of an ApiKey. Without a namespace in it, the object's own namespace applies. */
 export function policyRefOf(object: ManifestObject): ObjectKey | undefined {
   const { policyRef } = fieldsOf(object) as { policyRef?: { name?: unknown; namespace?: unknown } };
   if (typeof policyRef?.name !== "string") return undefined;

@@ -15,7 +15,7 @@ import { unknownFields } from "./unknown-fields.ts";
  * its finalizer before it creates a resource for an object, and removes the finalizer when the object owns no resource any more.
  */
 
-/** Finalizer of an object. It shows that the object may own resources in the database. */
+/** Finalizer of an object. It is present while the object may own resources in the database. */
 export interface Ownership {
   readonly isOwned: boolean;
   /** Sets the finalizer. Returns false if the namespace was assigned to another workspace in the meantime. */
@@ -89,7 +89,7 @@ export async function reconcileObject(
 }
 
 async function conclude(object: ManifestObject, result: Result, ctx: OperatorContext): Promise<WorkResult> {
-  // The object may have changed in the meantime, but the status must describe the generation that was reconciled.
+  // The object may have changed in the meantime. The status must still describe the generation that was reconciled.
   const now = current(object, ctx);
   const unknown = unknownFields(now, conditionsOf(now));
   const { verdict, drift } = result;

@@ -7,8 +7,8 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { invalid } from "./spec.ts";
 
 /**
- * Returns the verdict on a refusal by the API that would also occur on a retry. Throws for any other refusal, such as one caused by a
- * concurrent change.
+ * Returns the verdict on an API refusal that would also occur on a retry. Throws for any other refusal, such as one caused by a concurrent
+ * change.
  */
 export function verdictOn(
   refusal: Refusal,

@@ -50,13 +50,13 @@ function register<K extends Kind>(
   };
 }
 
-/** Returns whether a change concerns the object itself. A change of only the status or the operator's finalizer does not. */
+/** Returns whether a change concerns the object itself. A change does not if it affects only the status or the operator's finalizer. */
 export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);
 }
 
-/** Returns whether a change may affect who owns a claim. A change of the finalizers may, a change of the status never does. */
+/** Returns whether a change may affect who owns a claim. A change of the finalizers may; a change of the status never does. */
 const concernsCompetitors = (change: ManifestChange): boolean =>
   concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
 

@@ -5,7 +5,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import { type Reason, stalled, type Verdict } from "./plan.ts";
 
 export type ParsedSpec<Spec> =
-  /** Parsed spec. `raw` is the spec without its unknown fields, of which `unknown` lists the paths, such as `spec.target.tls`. */
+  /** Parsed spec. `raw` is the spec without its unknown fields. `unknown` lists the paths of these fields, such as `spec.target.tls`. */
   | { readonly spec: Spec; readonly raw: object; readonly unknown?: readonly string[]; readonly problems?: never }
   | {
       readonly spec?: never;
@@ -38,7 +38,7 @@ export function parseSpec<Schema extends z.ZodType>(
       return { problems: problemsOf(parsed.error).map(inSpec) };
     }
     unknown.push(...problemsOf({ issues: strange }).map((problem) => inSpec(problem).location));
-    // Parses the spec again, because rules that span several fields apply only if every field is known.
+    // Parses the spec again without its unknown fields, because rules that span several fields are checked only if every field is known.
     known = without(known, strange);
   }
 }
@@ -62,8 +62,8 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
 });
 
 /**
- * Returns whether objects of the Kubernetes namespace `from` may refer to an object. Objects in the same namespace always may, others only
- * if `spec.allowedNamespaces` lists their namespace. A spec that does not parse allows them no reference.
+ * Returns whether objects of the Kubernetes namespace `from` may refer to an object. Objects in the same namespace always may. Others may
+ * only if `spec.allowedNamespaces` lists their namespace, which requires a valid spec.
  */
 export function mayRefer(
   schema: z.ZodType<{ readonly allowedNamespaces: readonly string[] }>,
@@ -76,8 +76,8 @@ export function mayRefer(
 }
 
 /**
- * Returns `spec.deletionPolicy`, even if the rest of the spec is invalid, because an object must always be deletable; `undefined` for the
- * default of its kind.
+ * Returns `spec.deletionPolicy`; `undefined` for the default of the kind. Also reads it from an otherwise invalid spec, because an object
+ * must always be deletable.
  */
 export function deletionPolicyOf(object: ManifestObject): DeletionPolicy | undefined {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };
@@ -92,7 +92,7 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
     : "InvalidSpec";
   const shown = problems.slice(0, SHOWN_MAX).map(({ location, message }) => `${location}: ${message}`);
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
-  // Omits a second period, because the message about an invalid query already ends with one.
+  // Removes the second period: the message about an invalid query already ends with one.
   const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
   return stalled(reason, `${what}. The previous state stays active; correct the manifest.`);
 }

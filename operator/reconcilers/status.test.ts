@@ -14,7 +14,7 @@ const input = (verdict: Verdict, status?: unknown, generation = 1) => ({
 });
 const typesOf = (status: unknown) => (status as { conditions: Condition[] }).conditions.map(({ type }) => type);
 
-test("Ready condition always exists, but Reconciling and Stalled exist only while they are True", () => {
+test("Ready condition always exists, and Reconciling and Stalled exist only while they are True", () => {
   const first = statusOf(input(progressing("DependencyNotReady", "waits"))).status;
   expect(typesOf(first)).toEqual(["Ready", "Reconciling"]);
   const second = statusOf(input(stalled("Conflict", "taken"), first)).status;

@@ -26,7 +26,7 @@ export interface StatusInput {
 export interface NewStatus {
   /** New status; `undefined` if it is equal to the current one. */
   readonly status?: object;
-  /** Events for transitions of Ready and of conditions with alerts, one per transition. */
+  /** Events for the transitions of Ready and of conditions with `alerts`, one per transition. */
   readonly events: readonly ManifestEvent[];
 }
 
@@ -58,8 +58,8 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
 }
 
 /**
- * Computes the status while the API is unavailable. An unreachable API does not make an object unready, unless an active resource is known
- * to be wrong. A rejected root key does, because it remains rejected until somebody replaces it.
+ * Computes the status while the API is unavailable. If the API is unreachable, an object stays ready, unless an active resource is known to
+ * be wrong. If the API rejects the root key, the object becomes unready, because the key remains rejected until somebody replaces it.
  */
 export function whileUnavailable(
   object: ManifestObject,
@@ -71,7 +71,7 @@ export function whileUnavailable(
   };
 }
 
-/** Returns whether the object matched the database at this generation. */
+/** Returns whether the object's status shows that it matched the database at this generation. */
 export function wasReady(object: ManifestObject): boolean {
   return previousOf(object).conditions.some(
     ({ type, status, observedGeneration }) =>
@@ -79,14 +79,14 @@ export function wasReady(object: ManifestObject): boolean {
   );
 }
 
-/** Returns whether the object could not be applied at this generation. */
+/** Returns whether the object's status shows that it could not be applied at this generation. */
 export function isHeld(object: ManifestObject): boolean {
   return previousOf(object).conditions.some(
     ({ type, observedGeneration }) => type === "Stalled" && observedGeneration === object.metadata.generation,
   );
 }
 
-/** Returns the status fields specific to the kind, especially ids, which are preserved while the database is not read. */
+/** Returns the status fields specific to the kind. While the database is not read, they are preserved, especially the ids. */
 export function ownStatus({ status }: ManifestObject): object {
   const { conditions: _, observedGeneration: __, ...own } = (status ?? {}) as Record<string, unknown>;
   return own;
@@ -107,7 +107,7 @@ export const conditionsOf = (object: ManifestObject): readonly Condition[] => pr
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
-  // A status that another writer has made invalid is overwritten.
+  // A status that another writer has made invalid counts as empty and is overwritten.
   return parsed.success ? parsed.data : { conditions: [] };
 }
 

@@ -14,7 +14,7 @@ import type { KindSteps } from "./reconcile-object.ts";
 import { deletionPolicyOf, invalid, parseSpec } from "./spec.ts";
 import { ownStatus } from "./status.ts";
 
-/* Kinds whose objects need nothing but the database: Role, RatelimitNamespace and RatelimitOverride. */
+/* Kinds whose objects exist only in the database: Role, RatelimitNamespace and RatelimitOverride. */
 
 interface StoredKind {
   readonly schema: z.ZodType;
@@ -88,7 +88,7 @@ function storedAs(
 }
 
 /**
- * Resolves `spec.namespaceRef`. Objects that may not refer to the namespace do not count as competitors, because they would block those
+ * Resolves `spec.namespaceRef`. Objects that may not refer to the namespace do not count as competitors; otherwise they could block those
  * that may.
  */
 function referToNamespace(object: ManifestObject, ctx: Context): References {

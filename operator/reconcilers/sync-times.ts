@@ -6,7 +6,7 @@ import type { ManifestObject } from "../source/contract.ts";
  */
 export interface SyncTimes {
   note(object: ManifestObject, atMs: number): void;
-  /** Returns the oldest of the times at which these objects last matched; `undefined` if none ever matched. */
+  /** Returns the oldest of the times at which these objects last matched the database; `undefined` if none ever matched. */
   oldestMs(objects: readonly ManifestObject[]): number | undefined;
   forget(object: ManifestObject): void;
 }

@@ -19,9 +19,8 @@ type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network
 const NAMES_MAX = 5;
 
 /**
- * Returns whether clients can bypass the gate of a selected pod, according to the pods, the Services and the managed NetworkPolicy. Other
- * NetworkPolicies are not evaluated, because their effect depends on the network plugin: a pod that one of them isolates counts neither as
- * open nor as closed. Pure.
+ * Returns whether clients can bypass the gate of a selected pod, according to the pods, the Services and the managed NetworkPolicy. Pods
+ * that another NetworkPolicy isolates count neither as open nor as closed, because its effect depends on the network plugin. Pure.
  */
 export function bypassable(observed: Observed): FurtherCondition {
   const { object, parsed, selected, network } = observed;
@@ -122,7 +121,7 @@ export function bypassable(observed: Observed): FurtherCondition {
 
 type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
 
-/** Returns the condition if no running pod's gate can be bypassed. */
+/** Returns the condition for the case that no running pod's gate can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
   const found = ownNetworkPolicy(observed);
@@ -140,7 +139,7 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   );
 }
 
-/** Returns whether the managed NetworkPolicy closes the app's port of a pod. An unknown port counts as open. */
+/** Returns whether the managed NetworkPolicy closes the app's port of a pod. A port that is unknown counts as open. */
 function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { spec } }: Observed): boolean {
   const target = gate && spec && portIn(gate, spec.target.port);
   const ports = [gate?.guards ?? target, target ?? gate?.guards];
@@ -148,8 +147,8 @@ function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { 
 }
 
 /**
- * Returns whether a pod was created before a change of the policy, and its gate therefore guards another port or uses another interception
- * mode.
+ * Returns whether the gate of a pod guards another port than the policy requires now, or does not intercept although it now should. This
+ * happens if the policy was changed after the pod was created.
  */
 function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean {
   if (pod.gate === undefined || spec === undefined) return false;
@@ -159,7 +158,7 @@ function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean 
 }
 
 /**
- * Returns the names of Services that bypass the gate: they send requests directly to the app's port of a running pod. Pods with `Redirect`
+ * Returns the names of Services that bypass the gate by sending requests directly to the app's port of a running pod. Pods with `Redirect`
  * do not count, because the kernel redirects such requests to the gate.
  */
 function servicesPastGate({ selected, services }: Observed): readonly string[] {
@@ -199,6 +198,6 @@ const isCoverable = ({ gate, labels }: PodSummary): boolean =>
 
 const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
 
-/** Returns the names of NetworkPolicies. They are all in the policy's own namespace, so readers of its status are allowed to see them. */
+/** Returns the names of NetworkPolicies. Readers of the policy's status may see them, because all are in the policy's own namespace. */
 const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
   `NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

@@ -53,7 +53,7 @@ describe("several policies select one pod", () => {
     return items.flatMap((item, i) => orders(items.toSpliced(i, 1)).map((rest) => [item, ...rest]));
   }
 
-  test("oldest policy that selects a pod is chosen, and of equally old policies the one with the smaller uid", () => {
+  test("the oldest policy that selects a pod is chosen, or the one with the smaller uid if both are equally old", () => {
     for (const policies of orders(all)) {
       const choice = choosePolicy(pod({ app: "orders" }), policies);
       expect(choice?.policy).toBe(oldest);

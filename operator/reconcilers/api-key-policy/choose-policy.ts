@@ -9,7 +9,7 @@ import { oldestOf } from "../claims.ts";
  * the pod applies; if several policies match, the oldest one applies, as in every conflict between claims.
  */
 
-/** Fields of a pod on which the choice of its policy depends. `policy` is the value of the pod's annotation. */
+/** Fields of a pod that determine its policy. `policy` is the value of the pod's annotation. */
 export type PodToGuard = Pick<PodSummary, "namespace" | "labels" | "policy">;
 
 export interface Choice {
@@ -56,6 +56,6 @@ export function selects(policy: ManifestObject, pod: Pick<PodSummary, "namespace
   );
 }
 
-/** Returns whether a policy may apply to a pod: the policy selects the pod, or the pod names the policy. */
+/** Returns whether a policy may apply to a pod, because the policy selects the pod or the pod names the policy. */
 export const concerns = (policy: ManifestObject, pod: PodToGuard): boolean =>
   selects(policy, pod) || (pod.policy === policy.metadata.name && pod.namespace === policy.metadata.namespace);

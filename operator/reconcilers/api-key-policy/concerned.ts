@@ -5,8 +5,8 @@ import { selectorOf } from "./choose-policy.ts";
 import { mayShare } from "./selection.ts";
 
 /**
- * Returns the policies that a change may affect: those with limits in a changed namespace, and those that may use the API of a changed
- * object.
+ * Returns the policies that a change may affect: those that use a changed namespace in their limits, and those that may use the API of a
+ * changed object.
  */
 export function policiesConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const referring = (reference: string) => source.having("ApiKeyPolicy", "reference", reference);
@@ -24,7 +24,7 @@ export function policiesConcernedBy(change: ManifestChange, source: ObjectLookup
   ];
 }
 
-/** Returns policies that may select the same pods as `policy`. */
+/** Returns policies that may select some of the pods that `policy` selects. */
 const sharing = (policy: ManifestObject, source: ObjectLookup): readonly ManifestObject[] =>
   source.having("ApiKeyPolicy", "namespace", policy.metadata.namespace).filter((other) => mayShare(policy, other));
 

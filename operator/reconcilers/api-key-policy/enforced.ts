@@ -88,9 +88,9 @@ interface Silent {
 }
 
 /**
- * Returns the running pods whose gate has not reported. Injected gates are compared by name: otherwise the report of a deleted pod, which
- * counts for a few more seconds, would stand in for a missing one. Manually deployed gates may report under any name, so only their number
- * is compared.
+ * Returns the running pods whose gate has not reported. Injected gates are compared by name. By number alone, the report of a deleted pod,
+ * which counts for a few more seconds, would hide that a new pod has not reported. Manually deployed gates may report under any name, so
+ * only their number is compared.
  */
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
   const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
@@ -120,7 +120,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
   };
 }
 
-/** Returns the number of gates that report a wrong port of the app. Used for gates whose pod does not show the port. */
+/** Returns the number of gates that report another port of the app than the policy has. Used for gates whose pod does not show the port. */
 function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, object }: AtPods): number {
   const port = object && targetPortOf(object);
   const isKnown = typeof selected === "object" && selected.own.every(({ gate }) => gate?.guards !== undefined);
@@ -140,7 +140,7 @@ const unsupportedMessage = ({ pods: older, reason }: NonNullable<DataPlane["unsu
 
 /**
  * Returns the condition Unsupported, which is True if sidecars of an older version cannot enforce the stored policy. Returns `undefined` if
- * this is unknown or has never happened, so that most policies never have this condition.
+ * this is unknown or has never happened, so most policies never have the condition.
  */
 export function unsupported(
   dataPlane: DataPlane | undefined,
@@ -189,14 +189,14 @@ const FOLLOWING_MS = 1_000;
 
 /**
  * Returns how often to poll the reports: frequently while pods are expected to start or to catch up, and then at growing intervals, because
- * the pods may be absent intentionally and a sidecar may never catch up. Returns `undefined` if no change is expected. `previous` is the
+ * pods may be absent intentionally and a sidecar may never catch up. Returns `undefined` if no change is expected. `previous` is the
  * condition in the current status.
  */
 export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  // The cluster shows whether pods have a gate. Polling would not help, because the reports do not show it.
+  // Only the cluster, and not the reports, shows whether pods have a gate, so polling the reports would not help.
   if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;

@@ -51,8 +51,8 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
     : undefined;
 
 /**
- * Returns a NetworkPolicy that has the reserved name but does not belong to the object. A NetworkPolicy whose owners are the pods of a
- * deleted object with this name is not returned, because the object adopts it.
+ * Returns a NetworkPolicy that has the reserved name but belongs to something else. If it remains from a deleted object with this name and
+ * is owned by that object's pods, it is not returned, because the new object adopts it.
  */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
@@ -62,11 +62,11 @@ export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "
       )
     : undefined;
 
-/** Returns the other NetworkPolicies of the namespace that isolate pods of the policy, excluding one with the reserved name. */
+/** Returns the NetworkPolicies of the namespace that isolate pods of the policy, except one with the reserved name. */
 export function othersIsolating({ object, selected, network }: Networked): readonly NetworkPolicy[] {
   if (typeof network !== "object" || typeof selected !== "object") return [];
   const others = network.filter(({ name }) => name !== networkPolicyName(object));
-  // Before the first pod exists, the labels that all pods of the policy will have are used.
+  // While no pod exists, the labels that all pods of the policy will have are checked.
   const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as PodSummary["labels"];
   const pods = selected.gated.length > 0 ? selected.labelled : [...selected.labelled, { labels: expected }];
   const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
@@ -85,10 +85,10 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A port name has a number only within a pod, and each pod's gate is configured with it.
+  // A port name has a number only within a pod, so it is taken from the configuration of each pod's gate.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
-  // A port that must be closed in one pod stays open if it is the gate's own port in another pod.
+  // A port of the app in one pod stays open if it is the gate's own port in another pod.
   const ways = new Set(gated.flatMap(({ gate }) => gate?.own ?? []));
   const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
@@ -104,7 +104,7 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
 /** Returns the actions that change the NetworkPolicy to its desired state. */
 export function networkActions(observed: Networked): readonly NetworkAction[] {
   const { object, parsed, network } = observed;
-  // Without the spec or the pods, the desired state is unknown, and the existing NetworkPolicy remains.
+  // Without the spec or the pods, the desired state is unknown, so the existing NetworkPolicy remains.
   if (parsed.spec === undefined || typeof network !== "object" || gatedPods(observed) === "unknown") return [];
   const desired = desiredNetworkPolicy(observed);
   const found = ownNetworkPolicy(observed);
@@ -124,9 +124,9 @@ export const gatedPods = ({ selected, formerPods }: Pick<Networked, "selected" |
   typeof selected === "object" ? selected.gated : (selected ?? formerPods);
 
 /**
- * Returns what happens to the NetworkPolicy when its policy or the policy's selector is deleted. The pods keep their gates, which reject
- * every request without a policy, so the app's port must stay closed. Therefore the NetworkPolicy is kept for the running pods, and
- * Kubernetes deletes it with the last of them. `found` is the object's own NetworkPolicy.
+ * Returns the action for the NetworkPolicy when its policy or the policy's selector is deleted. The pods keep their gates, which reject
+ * every request without a policy, so the app's port must stay closed. Therefore the running pods become the owners of the NetworkPolicy,
+ * and Kubernetes deletes it with the last of them. `found` is the object's own NetworkPolicy.
  */
 export function networkCleanUp(
   observed: Pick<Networked, "selected" | "formerPods">,
@@ -138,7 +138,7 @@ export function networkCleanUp(
   return pods.length === 0 ? { type: "deleteNetworkPolicy", found } : { type: "orphanNetworkPolicy", found, pods };
 }
 
-/** Returns a verdict if the policy is active but its NetworkPolicy cannot be written, in which case clients can bypass the gate. */
+/** Returns a verdict if the policy is active but its NetworkPolicy cannot be written, so clients can bypass the gate. */
 export function networkConflict(observed: Networked): Verdict | undefined {
   const foreign = foreignNetworkPolicy(observed);
   if (foreign === undefined || desiredNetworkPolicy(observed) === undefined) return undefined;

@@ -20,8 +20,8 @@ export interface DataPlane {
   /** Sidecars of an older version that cannot enforce the stored policy. */
   readonly unsupported?: { readonly pods: number; readonly reason: string } | undefined;
   /**
-   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if no limit was exceeded, or if an
-   * api-server of an older version does not report the amount.
+   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if no limit was exceeded, or if the
+   * api-server is too old to report the amount.
    */
   readonly overAdmitted?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }
@@ -29,7 +29,7 @@ export interface DataPlane {
 /** Lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
-/** Stored policy of a manifest. It includes the policy's API if it was just stored or listed. */
+/** Stored policy of a manifest. The policy's API is included only if the policy was just stored or listed. */
 export type StoredPolicy = Omit<Data<"policies.listStatus">[number], "dataPlane"> & {
   /** Reports of the sidecars; `undefined` while the Redis that stores them is unreachable. */
   readonly dataPlane?: DataPlane | undefined;
@@ -48,13 +48,13 @@ export interface ObservedPolicy {
    */
   readonly selected: Selected | "unknown" | undefined;
   /**
-   * For a policy without a selector, for example after its removal: pods in any state into which the webhook injected a gate for the
-   * policy. "unknown" until the pods of the cluster are listed, `undefined` if there is a selector or no cluster.
+   * Only for a policy without a selector, for example after its removal: pods in any state into which the webhook injected a gate for the
+   * policy. "unknown" until the pods of the cluster are listed; `undefined` if there is a selector or no cluster.
    */
   readonly formerPods?: readonly PodSummary[] | "unknown" | undefined;
-  /** Names under which the gates report that the webhook injected for a policy without a selector; empty for a policy with a selector. */
+  /** For a policy without a selector: names under which the gates that the webhook injected report. Otherwise empty. */
   readonly named: readonly string[];
-  /** Time of the last report of each gate that this operator has observed, Unix ms, by the name under which the gate reports. */
+  /** Time of the last report of each gate, as far as this operator has seen it, Unix ms, by the name under which the gate reports. */
   readonly heard: ReadonlyMap<string, number>;
   /** Services of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` if there is no cluster. */
   readonly services: readonly ServiceSummary[] | "unknown" | undefined;

@@ -94,7 +94,7 @@ describe("deletion of an object with a NetworkPolicy", () => {
     expect(without).toEqual({ type: "orphanNetworkPolicy", found: own, pods: [runs] });
   });
 
-  test("NetworkPolicy that pods own no longer belongs to the object", () => {
+  test("a NetworkPolicy that was handed over to pods no longer belongs to the object", () => {
     const orphaned = { ...own, controllerUid: undefined, isOrphaned: true };
     expect(ownNetworkPolicy(observed({ network: [orphaned] }))).toBeUndefined();
   });

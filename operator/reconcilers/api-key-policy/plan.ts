@@ -7,12 +7,12 @@ import { type NetworkAction, networkActions, networkConflict } from "./network.t
 import type { ObservedPolicy } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
-/* Determines the status of a stored policy and the changes to its NetworkPolicy. Pure. */
+/* Computes the status of a stored policy, and the changes to its NetworkPolicy. Pure. */
 
 /** Requeue interval while the operator cannot tell yet whether a sidecar is stale. */
 const OPEN_MS = 2_000;
 
-/** Returns the status of a policy that is stored as its manifest says, and the actions on its NetworkPolicy. */
+/** Returns the status of a policy whose stored state matches its manifest, and the actions on its NetworkPolicy. */
 export function reportPolicy(observed: ObservedPolicy): Result & { readonly actions: readonly NetworkAction[] } {
   const { stored } = observed;
   const active = enforced(stored?.dataPlane, observed);
@@ -51,8 +51,8 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * Returns the verdict if an older policy selects the same pods: a pod has one gate, a gate enforces one policy, and the webhook injects a
- * gate for the older one.
+ * Returns the verdict if an older policy selects the same pods. The webhook injects a gate for the older one, and a pod has one gate, which
+ * enforces one policy.
  */
 export function podConflict(object: ManifestObject, selected: ObservedPolicy["selected"]): Verdict | undefined {
   if (typeof selected !== "object" || selected.competitor === undefined) return undefined;

@@ -18,7 +18,7 @@ import { isOverAdmitted } from "./sidecars.ts";
  * The cache is only an optimization: a lost entry costs a few calls and affects nothing else.
  */
 
-/** What a poll returned for one policy. */
+/** Result of a poll for one policy. */
 export type Picture = Data<"policies.listStatus">[number];
 
 export interface PolicyReading {
@@ -33,7 +33,7 @@ interface Remembered extends PolicyReading {
 }
 
 export interface PolicyCache {
-  /** Called before a full read. Returns the unique number of this read. */
+  /** Called before a full read. Returns a unique number for this read. */
   begin(key: ObjectKey): number;
   /**
    * Stores the result of a full read. Ignores the result if the policy was dropped after the read began, because the read may have missed
@@ -60,7 +60,7 @@ export interface PolicyCache {
 }
 
 /**
- * Maximum number of reporting names per policy: twice the number that the API lists, which leaves room for the current names and as many
+ * Maximum number of reporting names that are remembered per policy: twice the number that the API lists, for the current names and as many
  * previous ones.
  */
 const HEARD_MAX = 2_000;
@@ -125,7 +125,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       const name = formatKey(key);
       observe(key, picture?.dataPlane, atMs);
       const look = readings.get(name);
-      // The full read began after this poll, so its result is newer.
+      // A full read began after this poll, so its result is newer.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
       if (picture === undefined || !isAsSeen(picture, look.observed)) {
         forget(key);
@@ -154,7 +154,7 @@ function isAsSeen(picture: Picture, { stored }: ObservedPolicy): boolean {
   return isDeepStrictEqual(now, known);
 }
 
-/** Returns whether two reports result in the same status, which hides small variations of the lag. Pure. */
+/** Returns whether two reports result in the same status. Small variations of the lag do not change the status. Pure. */
 function isSameToReaders(
   a: DataPlane | undefined,
   b: DataPlane | undefined,

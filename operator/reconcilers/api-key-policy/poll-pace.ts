@@ -1,6 +1,6 @@
 export interface Pace {
   readonly soonMs: number;
-  /** Start of the current state. The poll interval grows with the time since then. */
+  /** Start of the current state. The poll interval grows with the age of the state. */
   readonly sinceMs: number;
 }
 

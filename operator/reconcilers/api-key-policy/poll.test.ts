@@ -108,7 +108,7 @@ test("hanging policy poll of a workspace delays no other workspace and is not st
   hung.resolve(respond([]));
 });
 
-test("policy poll whose list fails reads each policy in full once, not in every round", async () => {
+test("policy poll queues each policy for a full read when its list first fails, and not again in every round", async () => {
   const { poll, added, asked, looks, policies } = aPoll({
     fails: async () => {
       throw new ApiUnavailable("away");

@@ -15,8 +15,8 @@ import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
  * changed.
  *
  * Workspaces are polled concurrently, so that an unresponsive workspace does not delay the others. While the list of a workspace is
- * unavailable, its policies are fully read: their statuses then state the reason, or are correct even without the list if all other calls
- * succeed.
+ * unavailable, its policies are read individually and completely. If the other calls succeed, their statuses are correct even without the
+ * list; otherwise they state the reason.
  */
 
 export interface PolicyPollOptions {
@@ -32,7 +32,7 @@ export interface PolicyPoll extends LeaderWork {
   hurry(pace: Pace): void;
 }
 
-/** Average interval of full reads, which detect changes that the list does not show, such as an edit of a policy in the database. */
+/** Average interval of full reads. They detect changes that the list does not show, such as an edit of a policy in the database. */
 const FULL_READ_MS = 2_000;
 const FULL_READS_MAX = 8;
 /** Delay before a poll, so that policies that need one at about the same time share it. */
@@ -111,7 +111,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
   }
 
   /**
-   * Reads the policies whose last full read is oldest. Their number is limited, so that the number of calls does not grow with the number
+   * Reads the policies that were fully read longest ago. Their number is limited, so that the number of calls does not grow with the number
    * of policies.
    */
   function pollOldest(nowMs: number): void {

@@ -21,7 +21,7 @@ import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
 export const policySteps: KindSteps = { reconcile: reconcilePolicy, held: heldConditions };
 
-/** Maximum number of rounds of network actions, after each of which the conditions are computed again. */
+/** Maximum number of rounds of network actions. After each round, the conditions are computed again. */
 const ROUNDS_MAX = 3;
 
 async function reconcilePolicy(object: ManifestObject, ctx: Context, ownership: Ownership): Promise<Result | "again"> {
@@ -74,7 +74,7 @@ async function enforce(
   return "again";
 }
 
-/** Stores the API and the compiled policy, unless another manifest prevents this or another policy selects the same pods. */
+/** Stores the API and the compiled policy, unless another manifest prevents this or an older policy selects the same pods. */
 async function store(
   object: ManifestObject,
   { raw, spec, problems }: ParsedSpec<ApiKeyPolicySpec>,
@@ -110,8 +110,8 @@ async function findStored(object: ManifestObject, ctx: Context): Promise<StoredP
 }
 
 /**
- * Deletes the compiled policy. The API that was created for the policy is deleted only if the spec allows this and the API has no keys,
- * because removing a manifest must not revoke customers' keys.
+ * Deletes the compiled policy. The API that was created for the policy is deleted only if the spec allows this and the API has no keys.
+ * Otherwise, removing a manifest would revoke customers' keys.
  */
 async function cleanUp(object: ManifestObject, parsed: ParsedSpec<ApiKeyPolicySpec>, ctx: Context): Promise<Result> {
   const seen = seenNow(object, ctx);
@@ -150,7 +150,7 @@ function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Co
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
-  // Lists policies only if this policy concerns a pod, because otherwise no other policy can select the same pod.
+  // Lists policies only if this policy selects pods; otherwise no other policy can select the same pods.
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
@@ -173,8 +173,8 @@ async function applyToNetwork(
     if (action.type === "deleteNetworkPolicy") await network.remove(action.found);
     else if (action.type === "orphanNetworkPolicy") await network.orphan(action.found, action.pods);
     else {
-      // This process wrote the same spec before, so another writer has changed the NetworkPolicy. An operator that has just started cannot
-      // detect such a change.
+      // This process has written the same spec before, so another writer must have changed the NetworkPolicy since. An operator that has
+      // just started cannot detect such a change.
       const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
       await network.apply(object, action, action.found);
       if (!isDrift) return undefined;

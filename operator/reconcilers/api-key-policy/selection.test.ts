@@ -51,7 +51,7 @@ describe("a pod that two policies select", () => {
     });
   });
 
-  test("pod counts for the policy that it names even without a selector match", () => {
+  test("pod counts for the policy that it names, even if the policy's selector does not match", () => {
     const named = pod("named", { labels: { app: "other" } });
     expect(selectedBy(own, [named], [own, older])).toMatchObject({ guarded: 1, unguarded: [] });
   });
@@ -61,7 +61,7 @@ describe("a pod that two policies select", () => {
     expect(selectedBy(own, [named], [own, younger])).toMatchObject({ unguarded: ["named"], contested: 0 });
   });
 
-  test("pod selected by two policies counts for the older one only", () => {
+  test("pod selected by two policies counts only for the older one", () => {
     expect(selectedBy(own, [shared, pod("mine")], [own, older])).toMatchObject({
       guarded: 1,
       unguarded: [],

@@ -6,27 +6,30 @@ import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
 /* Determines which pods a policy selects, and which of them it guards. Pure. */
 
-/** Returns whether a pod could match both selectors, that is, whether the selectors require no label to have two values. */
+/** Returns whether a pod could match both selectors. This is not the case if they require different values of one label. */
 export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
   const [one, other] = [selectorOf(a), selectorOf(b)];
   if (one === undefined || other === undefined || a.metadata.namespace !== b.metadata.namespace) return false;
   return Object.entries(one).every(([name, value]) => !Object.hasOwn(other, name) || other[name] === value);
 }
 
-/** Running pods that a policy selects. */
+/** Pods of a policy. Unless stated otherwise, they are running. */
 export interface Selected {
   /** Pods that the policy guards or should guard. */
   readonly own: readonly PodSummary[];
   /** Pods in any state with the label that the webhook sets for the policy's NetworkPolicy. */
   readonly gated: readonly PodSummary[];
-  /** Pods that the policy's NetworkPolicy selects. Anyone who may edit a pod can add the label, even if the pod has no gate. */
+  /**
+   * Pods that the policy's NetworkPolicy selects. They may include pods without a gate, because anyone who may edit a pod can add the
+   * label.
+   */
   readonly labelled: readonly PodSummary[];
   /** Number of the policy's pods that have its gate. */
   readonly guarded: number;
   /** Names under which injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
   /**
-   * Sorted names of pods that were created before a change of `spec.target`, so their gate forwards to another port or by another protocol.
+   * Sorted names of pods that were created before a change of `spec.target`. Their gates forward to another port or with another protocol.
    */
   readonly outdated: readonly string[];
   /** Sorted names of pods without a gate. */
@@ -49,7 +52,10 @@ export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSum
 export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
   pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
 
-/** Selects among the pods of the policy's namespace. `policies` are the policies of this namespace, with or without `policy` itself. */
+/**
+ * Determines which pods the policy selects. `pods` and `policies` are those of the policy's namespace; `policies` may include `policy`
+ * itself.
+ */
 export function selectedBy(
   policy: ManifestObject,
   pods: readonly PodSummary[],
@@ -59,7 +65,7 @@ export function selectedBy(
   const { name, uid } = policy.metadata;
   const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  // Older policy that guards a pod, if any. A pod that names a younger or missing policy has no gate of this policy.
+  // An older policy that guards a pod, if any. A pod that names a younger or missing policy has no gate of this policy.
   const competitors = running.map((pod) => choosePolicy(pod, older)?.policy);
   const own = running.filter((_, i) => competitors[i] === undefined);
   const isGuarded = (pod: PodSummary) => pod.gate !== undefined && (pod.policy ?? name) === name;

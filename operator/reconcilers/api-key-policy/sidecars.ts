@@ -4,7 +4,7 @@ import type { FurtherCondition } from "../plan.ts";
 import { unsupported } from "./enforced.ts";
 import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.ts";
 
-/* Conditions that follow from the reports of the sidecars alone. Pure. */
+/* Conditions that depend only on the reports of the sidecars. Pure. */
 
 /** Returns the conditions. They refer to the active policy, which may differ from the manifest. */
 export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
@@ -19,7 +19,7 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
 
 /**
  * Returns the condition Stale, which is True if a sidecar serves data that is older than the active policy allows (`onStale.after`).
- * Returns `undefined` if this is unknown; the status then keeps its last value, and no Event is emitted again.
+ * Returns `undefined` if this is unknown; the status then keeps its last value, and no further Event is emitted.
  */
 function stale(
   dataPlane: DataPlane | undefined,
@@ -55,13 +55,13 @@ function stale(
 /** Time for which a policy has the condition LimitsExceeded after a limit was last exceeded. */
 const TOLD_FOR_MS = 3_600_000;
 
-/** Returns whether limits were recently exceeded, because the shared counters were unavailable and pods counted locally. Pure. */
+/** Returns whether limits were recently exceeded because the shared counters were unavailable and pods counted locally. Pure. */
 export const isOverAdmitted = ({ overAdmitted }: DataPlane): boolean =>
   overAdmitted !== undefined && overAdmitted.lastAgoMs <= TOLD_FOR_MS;
 
 /**
  * Returns the condition LimitsExceeded, with the amount by which limits were exceeded in the last hour. Returns `undefined` if this is
- * unknown or has never happened, so that most policies never have this condition.
+ * unknown or has never happened, so most policies never have the condition.
  */
 export function limitsExceeded(
   dataPlane: DataPlane | undefined,

@@ -4,8 +4,8 @@ import { roleNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
 /**
- * Returns keys that wait for a policy or a role, or may have lost one. Changes of a policy's status that follow from sidecar reports affect
- * no key.
+ * Returns keys that wait for a policy or a role, or whose policy or role may no longer exist. A change of a policy's status because of
+ * sidecar reports affects no key.
  */
 export function apiKeysConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const { kind, before, after } = change;

@@ -21,20 +21,17 @@ import { invalid, mayRefer, type ParsedSpec, parseSpec } from "../spec.ts";
 import { ownStatus } from "../status.ts";
 
 /*
- * Keeps the Secret of an ApiKey. The API issues, rotates and revokes keys (managed.applyObject); the operator tells it which key the Secret
- * contains, and writes an issued key into the Secret. Each step leaves a state from which the next call, even by another operator, can
- * continue.
+ * Keeps the Secret of an ApiKey up to date. The API issues, rotates and revokes keys (managed.applyObject). The operator reports to it
+ * which key the Secret contains, and writes an issued key into the Secret. After each step, the next call can continue, even if another
+ * operator makes it.
  */
 
 export const apiKeySteps: KindSteps = { reconcile: reconcileApiKey };
 
-/**
- * Requeue interval. The object must be requeued, because nothing notifies the operator when permissions, or Secrets of other owners,
- * change.
- */
+/** Requeue interval. It is necessary because nothing notifies the operator when permissions, or Secrets of other owners, change. */
 const SECRET_REQUEUE_MS = 30_000;
 
-/** Maximum number of calls: one issues a key, one brings it into use, and one more is needed if another operator is active. */
+/** Maximum number of calls. One issues a key, one brings it into use, and one more is needed if another operator is active. */
 const CALLS_MAX = 4;
 
 async function reconcileApiKey(object: ManifestObject, ctx: Context, ownership: Ownership): Promise<Result | "again"> {
@@ -57,7 +54,7 @@ async function reconcileApiKey(object: ManifestObject, ctx: Context, ownership: 
     const unusable = verdictOfSecret(secret, spec, object);
     if (unusable !== undefined) return held(unusable);
     const keyId = secret.state === "ours" ? secret.keyId : undefined;
-    // If the Secret contains no key, one will certainly be issued, so the first step checks that the Secret can be written.
+    // If the Secret contains no key, a key will be issued. The first step therefore checks that the Secret can be written.
     const refused = keyId === undefined ? await writable(object, spec, secret, ctx) : undefined;
     if (refused !== undefined) return held(refused);
     const state = { ...(keyId === undefined ? {} : { keyId }), mayIssue: keyId === undefined };
@@ -103,8 +100,8 @@ function settled(spec: ApiKeySpec, { ids, key }: Applied): Result {
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
 /**
- * Calls the API. If the API refuses the reference, calls it again on behalf of the manifest that manages the referenced API, if that
- * manifest allows the reference.
+ * Calls the API. If the API refuses the reference, calls it again with the permission of the manifest that manages the referenced API,
+ * provided that this manifest allows the reference.
  */
 async function applyKey(
   object: ManifestObject,
@@ -121,7 +118,8 @@ async function applyKey(
   const result = await apply(foreign);
   if (result === "moved" || result.verdict === undefined || result.refusal.kind !== "reference_not_allowed")
     return result;
-  // The API may belong to a policy of another namespace: the spec may name it by id, or the policy may use the API of another policy.
+  // The API may belong to a policy of another namespace, in two cases: the spec contains the id of the API, or the policy uses the API of
+  // another policy.
   const { data } =
     policy === undefined ? {} : await ctx.api.call("policies.getPolicy", { manager: managerOf(ctx, policy) });
   const apiId = apiRefIdIn(object) ?? data?.apiId;
@@ -131,7 +129,7 @@ async function applyKey(
   return refused === undefined ? await apply([...foreign, managerOf(ctx, owner)]) : { ...result, verdict: refused };
 }
 
-/** Returns the verdict if the policy of `spec.policyRef` does not exist or may not be used. */
+/** Returns the verdict if the policy that `spec.policyRef` names does not exist or may not be used. */
 function refusalByPolicy(object: ManifestObject, ctx: Context): Verdict | undefined {
   const ref = policyRefOf(object);
   if (ref === undefined) return undefined;

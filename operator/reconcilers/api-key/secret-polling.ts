@@ -7,8 +7,8 @@ import { secretNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
 /*
- * Checks in a loop whether the Secrets of ApiKeys still exist. A watch would be faster but requires permission to list all Secrets of a
- * namespace. A check uses a permission that the operator already has, and reads only metadata.
+ * Checks in a loop whether the Secrets of ApiKeys still exist. A watch would be faster, but requires permission to list all Secrets of a
+ * namespace. A check needs only a permission that the operator has in any case, and reads only metadata.
  */
 
 export interface SecretPollingOptions {
@@ -16,7 +16,7 @@ export interface SecretPollingOptions {
   /** Queues an ApiKey for a reconcile. */
   readonly add: (key: ObjectKey) => void;
   readonly log: Logger;
-  /** Duration of one loop over all Secrets. The loop takes longer if the pause between checks would be shorter than `GAP_MS`. */
+  /** Time in which each Secret is checked once. It is longer if the pause between two checks would be shorter than `GAP_MS`. */
   readonly roundMs?: number;
   readonly gapMs?: number;
 }
@@ -31,13 +31,13 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
   const stop = new AbortController();
   let isPaused = true;
   let failing = false;
-  /** Id of the key that each Secret contained at the last check, by the uid of the ApiKey. */
+  /** Id of the key that each Secret contained at the last check, keyed by the uid of its ApiKey. */
   const seen = new Map<string, string | undefined>();
 
   async function poll(key: ObjectKey): Promise<void> {
     const object = source.get("ApiKey", key);
     const name = object === undefined ? undefined : secretNameIn(object);
-    // Skips objects that are not in sync, because the queue already processes them.
+    // Skips an object that is not in sync, because it is already in the queue.
     if (object === undefined || name === undefined || !isInSync(object)) return;
     try {
       const found = await source.secrets.find(object, name);

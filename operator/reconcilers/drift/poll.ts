@@ -25,13 +25,13 @@ export interface DigestPollOptions {
   readonly log: Logger;
 }
 
-/** Maximum interval of polls, and so the time within which drift is detected. */
+/** Maximum poll interval. Drift is detected within this time. */
 const POLL_MS = 60_000;
 
 export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWork {
   const stop = new AbortController();
   const asking = createSideBySide<ApiClient>();
-  /** API clients whose last poll failed. A series of failures is logged once, until the next success. */
+  /** API clients whose last poll failed. Only the first of several consecutive failures is logged. */
   const failing = new Set<ApiClient>();
   // Polls at least twice per resync period, so that an object was checked shortly before its resync is due.
   const pollMs = Math.min(POLL_MS, ctx.resyncMs / 2);

@@ -28,14 +28,14 @@ export interface Settled {
   /** An object that matched its stored state when it was last read. */
   readonly object: ManifestObject;
   readonly result: Result;
-  /** Digest of the stored state at `seenAtMs` or earlier. */
+  /** Digest of the stored state, read at `seenAtMs` or earlier. */
   readonly digest: string;
-  /** Last known time at which the database contained this state. */
+  /** Latest time at which the database is known to have contained this state. */
   readonly seenAtMs: number;
 }
 
 export interface SyncedObjects {
-  /** Called before an object is read from the database. Returns the unique number of this read. */
+  /** Called before an object is read from the database. Returns a unique number for this read. */
   begin(object: ManifestObject): number;
   /** Caches a synced object. Ignores it if it was dropped after the read began, because the read may have missed the change. */
   settle(synced: Settled, look: number): void;
@@ -45,15 +45,15 @@ export interface SyncedObjects {
   /** Returns the synced objects of a kind. */
   list(kind: DigestedKind): readonly Settled[];
   /**
-   * Compares a synced object with a list that was requested at `atMs`, and returns whether the object must be reconciled. `digest` is
-   * `undefined` if the list does not contain the object.
+   * Compares a synced object with its digest in a list that was requested at `atMs`. Returns whether the object must be reconciled.
+   * `digest` is `undefined` if the list does not contain the object.
    */
   show(synced: Settled, digest: string | undefined, atMs: number): boolean;
 }
 
 /**
- * Number of resync periods after which an object is read even if its digest is unchanged, in case the digest misses a change: three to six
- * hours at the usual resync period.
+ * Number of resync periods after which an object is read even if its digest is unchanged, in case the digest misses a change. At the usual
+ * resync period, this is three to six hours.
  */
 const PERIODS = 72;
 
