@@ -9,7 +9,7 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly registry: Registry;
-  /** Returns the reasons why the operator is not ready. Followers can be ready too, because their caches are filled. */
+  /** Returns the reasons why the operator is not ready. A follower is ready too once its caches are filled. */
   readonly notReady: () => readonly string[];
 }
 
@@ -47,14 +47,16 @@ export async function startAdmin({
   };
 }
 
-/** Maximum age of a watch. An API server sends a bookmark every minute, and a silent watch is reopened after 100 s. */
+/**
+ * Maximum time since a watch last received data. An API server sends a bookmark every minute, and a silent watch is reopened after 100 s.
+ */
 export const WATCH_DEADLINE_MS = 120_000;
 
 /** Returns a message that explains why this watch is unreliable; `undefined` if it is reliable. */
 export function watchProblem({ resource, namespace, ageMs, failure }: WatchState): string | undefined {
   const what = namespace === undefined ? resource : `${resource} in ${namespace}`;
   const because = failure === undefined ? "" : `: ${failure instanceof Error ? failure.message : String(failure)}`;
-  // A missing permission stays missing until somebody grants it, and until then the operator misses every change.
+  // A missing permission counts as a problem immediately, because the operator misses every change until somebody grants it.
   if (isKubeError(failure, 401) || isKubeError(failure, 403))
     return `the operator has no permission to watch ${what}${because}`;
   if (ageMs === undefined) return `${what} are not listed yet${because}`;

@@ -58,14 +58,14 @@ export interface OperatorConfig {
   /** File that assigns namespaces to workspaces and grants names. */
   readonly tenancyFile?: string;
   /**
-   * Name of this cluster or directory, unique among all that share the api-server. It is part of each object's manager. Default: the UID of
-   * `kube-system`, or `default` for a directory.
+   * Name of this cluster or directory, part of each object's manager name. It must be unique among all clusters and directories that share
+   * the api-server. Default: the UID of `kube-system`, or `default` for a directory.
    */
   readonly cluster?: string;
   readonly logger: Logger;
   /** Address for probes and metrics; port 0 selects a free port. Default: no admin server. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Lease that elects the replica that reconciles. Default: every replica reconciles. Kubernetes only. */
+  /** Lease by which the replica that reconciles is elected. Default: every replica reconciles. Kubernetes only. */
   readonly lease?: {
     readonly name: string;
     /** Namespace of the Lease. Default: the namespace of the kubeconfig's context or of the pod. */
@@ -94,7 +94,7 @@ export interface Operator {
   /** URL of the admin server; `undefined` if there is none. */
   readonly adminUrl: string | undefined;
   readonly webhook: Webhook | undefined;
-  /** Resolves when each object that existed at the start has been reconciled once, even if this failed. */
+  /** Resolves when each object that existed at the start has been reconciled once, successfully or not. */
   ready(): Promise<void>;
   /** Returns the objects with their statuses. */
   statuses(): readonly ObjectStatus[];
@@ -131,7 +131,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
-  // Collects changes, because pods start in groups and change several times during their start.
+  // Collects changes before it acts on them, because pods start in groups and change several times during their start.
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const objectsIn = (kind: Kind, namespace?: string) =>
     namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
@@ -258,7 +258,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     }
   };
 
-  /** Returns whether two namespaces are in one workspace; a change affects only objects of its own workspace. */
+  /** Returns whether two namespaces are in one workspace. A change affects only objects of its own workspace. */
   const areTogether = (one: string, other: string): boolean =>
     one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
@@ -274,7 +274,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
-  // Starts the admin server first, because it must respond to probes while the first list waits for an unreachable Kubernetes API.
+  // Starts the admin server first: it must respond to probes even while the first list waits for an unreachable Kubernetes API.
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
@@ -321,7 +321,7 @@ function beginTerm(fence: number | undefined, stop: AbortSignal): Term & { reado
   return { fence, signal: AbortSignal.any([ended.signal, stop]), end: () => ended.abort() };
 }
 
-/** State before the first term, during which nothing is called. */
+/** State before the first term. No calls are made in this state. */
 const NO_TERM = { fence: undefined, signal: AbortSignal.abort(), end: () => undefined };
 
 interface Terms {

@@ -60,22 +60,25 @@ export interface ApiOptions {
   /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** Returns the abort signal for a call that starts now, such as the signal of the current leadership term. */
+  /** Returns the abort signal for a call that starts now, for example that of the current leadership term. */
   readonly signal?: () => AbortSignal;
 }
 
 /**
  * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat:
- * reads change nothing, and writes name a manager and describe the desired state.
+ * reads change nothing, and writes contain the manager and the complete desired state.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
-/** Error kind of a 404 response for an unknown path; for a missing object, the kind is another one. */
+/** Error kind of a 404 response for an unknown path. The response for a missing object has another kind. */
 const UNKNOWN_PROCEDURE = "not_found";
 
 const ATTEMPTS_MAX = 3;
 const RETRY_MS = 150;
-/** Maximum `Retry-After` for which a call waits. For a longer delay, the object waits in the queue and does not occupy a worker. */
+/**
+ * Maximum `Retry-After` for which a call waits. With a longer one, the call fails, and the object waits in the queue without occupying a
+ * worker.
+ */
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
@@ -92,7 +95,7 @@ export function createStoreApi({
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
-  // Restores the exact types for the callers of `call`, because openapi-fetch cannot infer the path of a generic procedure.
+  // Restores the exact types for the callers of `call`: openapi-fetch cannot infer the path of a generic procedure.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
   const send = (procedure: string, body: unknown, stop: AbortSignal | undefined): Promise<RawResponse> =>

@@ -1,7 +1,7 @@
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { ApiClient } from "./client.ts";
 
-/** Procedures whose lists are read completely, and again and again. */
+/** List procedures whose results are read completely and repeatedly. */
 type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;

@@ -16,7 +16,7 @@ import { restoreProbe } from "./probes.ts";
 const ENTRIES_MAX = 2_000;
 
 export const Before = z.object({
-  /** Ports whose names the gate has taken over; `at` is a port's index in its container. */
+  /** Ports that had a name that the gate has taken over. `at` is the index of the port in its container. */
   ports: z
     .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
     .max(ENTRIES_MAX)
@@ -25,7 +25,7 @@ export const Before = z.object({
     .array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler }))
     .max(ENTRIES_MAX)
     .default([]),
-  /** Hooks that referred to a port by a name that the gate has taken over. */
+  /** Hooks that used a port name that the gate has taken over. */
   hooks: z
     .array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() }))
     .max(ENTRIES_MAX)
@@ -33,7 +33,9 @@ export const Before = z.object({
 });
 export type Before = z.output<typeof Before>;
 
-/** Returns the pod without the injected gate; `undefined` if it has another container with the gate's name. */
+/**
+ * Returns the pod without the injected gate; `undefined` if that is impossible, for example because another container has the gate's name.
+ */
 export function withoutGate(pod: Pod): Pod | undefined {
   const { initContainers = [], containers } = pod.spec;
   const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];

@@ -11,7 +11,7 @@ import {
 import type { Container, Pod } from "./pod.ts";
 import { parseQuantity } from "./quantity.ts";
 
-/** User id of the Postern images. The images do not define a name for this id. */
+/** User id of the Postern images, as a number because the images define no name for it. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
@@ -41,7 +41,7 @@ export interface GateSettings {
   readonly upstreamPort: number;
   readonly gatePort: number;
   readonly adminPort: number;
-  /** Names of the gate's port: the names that it takes over from the app, or its own name. */
+  /** Names of the gate's port: those that the gate takes over from the app, or a name of its own. */
   readonly portNames: readonly string[];
   readonly probes: GateProbes;
   /**
@@ -55,8 +55,8 @@ export interface GateSettings {
 
 /**
  * Builds the gate as a native sidecar, which starts before the app, ends after the app, and does not keep a Job from completing. The app
- * starts as soon as the gate's process responds, even before the gate has a policy, so a missing policy makes the pod unready but does not
- * keep the app from starting.
+ * starts as soon as the gate's process responds, even before the gate has a policy. A missing policy thus makes the pod unready, but the
+ * app still starts.
  */
 export function gateContainer(settings: GateSettings): Container {
   const { config, resources, tlsSecret, gatePort, adminPort, portNames, hookToken } = settings;
@@ -189,7 +189,8 @@ const MEMORY_MIN = "64Mi";
 
 /**
  * Reads the gate's resources from the pod's annotations, with the configured defaults. If the pod has pod-level requests or limits, the
- * gate gets no requests of its own, and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
+ * gate gets no requests of its own, and its limits stay within those of the pod, because Kubernetes rejects a container whose limits exceed
+ * them.
  */
 export function resourcesOf(
   { metadata: { annotations = {} }, spec }: Pod,
@@ -207,7 +208,7 @@ export function resourcesOf(
   const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
   const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
-  // Adjusts a default value that conflicts with a value in the pod's annotations.
+  // A default that conflicts with a value in the pod's annotations is adjusted.
   const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
   if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
     const source =

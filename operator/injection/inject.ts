@@ -27,19 +27,21 @@ import { detourProbes, portNumber } from "./probes.ts";
 
 /*
  * Injects a gate into a pod. Pure and idempotent: the same pod and policy give the same result, even if the pod already has a gate.
+ * `interception` determines how requests reach the gate:
  *
- * Port the gate's port takes the names of the app's port, so that Services that use a name reach the gate Redirect packets for the app's
- * port go to the gate, from every sender None the gate runs beside the app, for a gateway that calls its ext-auth endpoint
+ *   Port      the gate's port takes over the names of the app's port, so Services that use a name send requests to the gate
+ *   Redirect  packets for the app's port go to the gate, from every sender
+ *   None      the gate runs beside the app, for a gateway that calls its ext-auth endpoint
  */
 
 export interface Injection {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** Namespace of the pod. The pod itself may lack it while it is created. */
+  /** Namespace of the pod. It is separate because a pod that is being created may not contain it yet. */
   readonly namespace: string;
   readonly workspaceId: string;
   readonly policy: PolicyOfPod;
-  /** Token for pods without a gate; a pod that already has one keeps its token. */
+  /** Token for a pod that has no gate yet. A pod that already has a gate keeps its token. */
   readonly hookToken: string;
   readonly snapshotKey: string;
 }
@@ -61,13 +63,13 @@ interface Target {
 const OWN_PORT_NAME = "postern";
 
 /**
- * Maximum number of containers of a pod, including init containers. Kubernetes does not limit this number, and one pod must not delay the
- * admission of others.
+ * Maximum number of containers of a pod, including init containers. Kubernetes does not limit this number, and a pod with many containers
+ * would delay the admission of others.
  */
 export const CONTAINERS_MAX = 250;
 /**
- * Maximum number of ports that all containers of a pod list together, because injection compares the ports with each other and searches for
- * two unused ones.
+ * Maximum number of ports that the containers of a pod list in total. Injection compares the ports with each other, and searches for two
+ * unused ones.
  */
 export const CONTAINER_PORTS_MAX = 2_000;
 
@@ -169,8 +171,8 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
 }
 
 /**
- * Finds the app's port. If the target is a number, no container needs to list it. A name must be listed and have one number. With `Port`,
- * the same applies to every name that the gate takes over, and every listed port with this number must have a name.
+ * Finds the app's port. A port number need not be listed by any container. A port name must be listed, and always with the same number.
+ * With `Port`, this also applies to every name that the gate takes over, and wherever the app's port is listed, it must have a name.
  */
 function findTarget(
   { name: policy, port, interception }: PolicyOfPod,
@@ -247,7 +249,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
 
 /**
  * Removes the port names that the gate takes over. A Service uses the first port with a name, and the app's containers come before the
- * gate.
+ * gate's.
  */
 function giveUpNames(container: Container, { number, names }: Target, before: Before): Container {
   let changed = container;
@@ -297,8 +299,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Warns if all containers of the app have a CPU limit, because the namespace then probably has a quota: Kubernetes would reject the pod
-    // with an error that names only the injected container.
+    // Warns if all containers of the app have a CPU limit. The namespace then probably has a quota, because of which Kubernetes would
+    // reject the pod with an error that names only the injected container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,
@@ -316,7 +318,7 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
 const SECRET_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
 
 /**
- * Reads from the pod's annotations which Secret of its namespace contains the server certificate of the gate; `undefined` if the gate does
+ * Returns the Secret that, according to the pod's annotations, contains the server certificate of the gate; `undefined` if the gate does
  * not use TLS.
  */
 function tlsSecretOf({

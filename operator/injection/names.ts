@@ -10,12 +10,12 @@ export const TLS_VOLUME = "postern-tls";
 export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME, TLS_VOLUME];
 
 /**
- * Annotation with the guarded container port, by name or number. Used only until the policy exists, because the policy defines the port.
+ * Annotation that names the guarded container port, by its name or number. Used only until the policy exists, which then defines the port.
  */
 export const PORT_ANNOTATION = "postern.dev/target-port";
 /** Annotation with the name of the Secret that contains the TLS certificate of the gate's port. */
 export const TLS_SECRET_ANNOTATION = "postern.dev/tls-secret";
-/** Annotation that injection sets on the pod: the state of the app's containers before injection. */
+/** Annotation in which injection stores the original state of the app's containers. */
 export const BEFORE_ANNOTATION = "postern.dev/before-injection";
 /** Annotations with the resources of the gate, such as `postern.dev/gate-cpu-request`. */
 export const RESOURCE_ANNOTATIONS = {

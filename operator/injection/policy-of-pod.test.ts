@@ -95,7 +95,7 @@ test.each(["", "../bank/orders", "Orders", "a_b", "$(REDIS_URL)", "a".repeat(254
   },
 );
 
-test("injection uses the policy whose status already counts the pod", () => {
+test("injection and the policy status choose the same policy for a pod", () => {
   const january = "2026-01-01T00:00:00Z";
   const at = (name: string, uid: string, creationTimestamp = january) => {
     const policy = aPolicy(name, { app: "orders" }, creationTimestamp);

@@ -5,7 +5,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
 import type { Pod, PortRef } from "./pod.ts";
 
-/** Fields of a policy that injection uses. The webhook ignores invalid rules, because they must not keep pods from starting. */
+/** Fields of a policy that injection uses. The webhook does not read the rules, so that invalid rules do not keep pods from starting. */
 const Injected = z.object({
   target: z.object({ port: z.union([z.string(), z.int()]), protocol: z.enum(["http1", "h2c"]).default("http1") }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
@@ -54,8 +54,8 @@ function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly
 }
 
 /**
- * Returns the settings for a policy that does not exist yet: the app uses HTTP/1.1, and the pod must name the guarded port unless it has
- * only one port.
+ * Returns the settings for a policy that does not exist yet. The app is assumed to use HTTP/1.1. The pod must name the guarded port, unless
+ * it has only one port.
  */
 function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): FoundPolicy {
   const given = annotations[PORT_ANNOTATION];

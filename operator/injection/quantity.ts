@@ -21,7 +21,7 @@ const UNITS: Readonly<Record<string, number>> = {
 
 const QUANTITY = /^(\d{1,15}(?:\.\d{1,9})?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/;
 
-/** Returns the value of a quantity above 0, precise enough for comparisons; `undefined` for any other text. */
+/** Returns the value of a quantity above 0, with enough precision for comparisons; `undefined` for any other text. */
 export function parseQuantity(text: string): number | undefined {
   const [, digits, unit = ""] = QUANTITY.exec(text) ?? [];
   const value = Number(digits) * (UNITS[unit] ?? Number.NaN);

@@ -9,7 +9,7 @@ export interface NetworkPolicy {
   readonly uid: string;
   /** Uid of the controlling owner; `undefined` if there is none. */
   readonly controllerUid: string | undefined;
-  /** Whether the NetworkPolicy belonged to a policy that has been deleted, and has no controlling owner now. */
+  /** Whether the NetworkPolicy belonged to a policy that has been deleted, so it has no controlling owner. */
   readonly isOrphaned: boolean;
   readonly spec: NetworkPolicySpec;
 }
@@ -76,7 +76,7 @@ function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeO
   return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: kept, spec };
 }
 
-/** A NetworkPolicy that is being deleted but waits for a finalizer is still enforced. */
+/** A NetworkPolicy that is being deleted is still enforced while it waits for a finalizer. */
 export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
   groupPath: "/apis/networking.k8s.io/v1",
   plural: "networkpolicies",
@@ -121,7 +121,10 @@ export function matches(
   );
 }
 
-/** Returns whether a spec from `allowAllExcept`, which may have been edited since, still closes a TCP port. A port name counts as open. */
+/**
+ * Returns whether a spec still closes a TCP port. `allowAllExcept` created the spec, which may have been edited since. A port name counts
+ * as open.
+ */
 export const closes = ({ ingress = [] }: NetworkPolicySpec, port: number): boolean =>
   ingress.every(({ ports = [] }) => ports.length > 0 && ports.every((one) => !mayInclude(one, port)));
 

@@ -13,8 +13,7 @@ import {
 /** Reads all NetworkPolicies of the cluster, and writes and deletes those that manifests own. */
 export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   /**
-   * Writes the owner's NetworkPolicy by server-side apply; creates a new one if `found` is `undefined`. Throws if another object has the
-   * name.
+   * Writes the owner's NetworkPolicy by server-side apply. Creates one if `found` is `undefined`. Throws if another object has the name.
    */
   apply(
     owner: ManifestObject,
@@ -23,7 +22,7 @@ export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   ): Promise<void>;
   /** Makes these pods the owners of the NetworkPolicy, so that Kubernetes deletes it with the last pod. */
   orphan(found: NetworkPolicy, pods: ReadonlyArray<{ readonly name: string; readonly uid: string }>): Promise<void>;
-  /** Returns the spec that this process last wrote for the owner; `undefined` if it wrote none or has deleted it since. */
+  /** Returns the spec that this process last wrote for the owner; `undefined` if it has written none, or has since deleted it. */
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
   /** Deletes the NetworkPolicy unless another one now has its name. */
   remove(found: NetworkPolicy): Promise<void>;

@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
 
-/** Label of a pod with a gate: the policy for which the gate was injected. It is a label because NetworkPolicies select pods by labels. */
+/**
+ * Label of a pod with a gate. Its value is the policy for which the gate was injected. It is a label because NetworkPolicies select pods by
+ * labels.
+ */
 export const GATED_BY_LABEL = "postern.dev/gated-by";
 
 /**
- * Label of a pod with a gate: the value of `spec.interception` when the pod was created. NetworkPolicies select by this label, because pods
- * from before a change of this field require another NetworkPolicy than newer pods.
+ * Label of a pod with a gate. Its value is that of `spec.interception` when the pod was created. NetworkPolicies select by this label,
+ * because pods created before a change of that field need another NetworkPolicy than newer pods.
  */
 export const INTERCEPTION_LABEL = "postern.dev/interception";
 

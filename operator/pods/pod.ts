@@ -99,7 +99,7 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
 }
 
 /**
- * Removes the containers of a pod without a gate. Of a gate's environment, keeps only the app's port and protocol, because the URL of the
+ * Removes the containers of a pod without a gate. Keeps only the app's port and protocol from a gate's environment, because the URL of the
  * app may contain a password.
  */
 function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
@@ -124,7 +124,10 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   };
 }
 
-/** Returns the port of the app behind a gate; `undefined` if the app's address is not given as text or is outside the pod. */
+/**
+ * Returns the port of the app behind a gate; `undefined` if the environment does not contain the app's address as text, or if the app is
+ * outside the pod.
+ */
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
@@ -168,8 +171,8 @@ export type Pods = FollowedObjects<PodSummary>;
 export type Interception = "Port" | "Redirect" | "None";
 
 /**
- * Returns the interception mode with which the pod was created. A pod without the label got its gate in another way; for it, returns `now`,
- * the policy's current mode.
+ * Returns the interception mode with which the pod was created. A pod without the label got its gate in another way, so the policy's
+ * current mode, `now`, applies.
  */
 export function interceptionOf(
   { gate, labels }: Pick<PodSummary, "gate" | "labels">,
@@ -184,6 +187,6 @@ export function interceptionOf(
 export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
-  // If the gate has taken over the name of the app's port, the gate's port has this name now.
+  // If the gate has taken over the name of the app's port, the name now refers to the gate's port.
   return number !== undefined && own.includes(number) ? guards : number;
 }

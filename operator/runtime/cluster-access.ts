@@ -9,7 +9,7 @@ export interface ClusterAccess {
    * caches them.
    */
   signIn(): Promise<SignIn>;
-  /** Called if the server rejects the current credentials, so that the next `signIn` reads them again or requests new ones. */
+  /** Called if the server rejects the current credentials. The next `signIn` then reads or requests new ones. */
   forget(): void;
 }
 

@@ -8,7 +8,7 @@ export interface ControllerOptions {
   /** Name of the kind, for logs and metrics. */
   readonly name: string;
   readonly reconcile: (key: ObjectKey) => Promise<WorkResult>;
-  /** Interval at which every object is reconciled even without an event, minus up to 10 % jitter. */
+  /** Interval at which every object is reconciled even without an event. It is shortened by up to 10 %, at random. */
   readonly resyncMs: number;
   readonly concurrency?: number;
   readonly log: Logger;
@@ -80,8 +80,9 @@ const LOG_EVERY_MS = 60_000;
 const MESSAGES_MAX = 100;
 
 /**
- * Returns a function that decides whether a failure with this message is logged: the first one is, and later ones at most once a minute,
- * with the number of suppressed ones. A failure that affects every object, such as a rejected root key, would otherwise flood the log.
+ * Returns a function that decides whether a failure with this message is logged. The first one is. Later ones are logged at most once a
+ * minute, with the number of those suppressed. Otherwise a failure that affects every object, such as a rejected root key, would flood the
+ * log.
  */
 function createLogThrottle(): (message: string) => number | undefined {
   const logged = new Map<string, { atMs: number; suppressed: number }>();

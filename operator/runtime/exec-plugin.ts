@@ -30,8 +30,8 @@ const PLUGIN_MS = 30_000;
 const run = promisify(execFile);
 
 /**
- * Runs the plugin. A command with a slash is relative to `dir`. Throws if the plugin fails, takes more than 30 s, or prints no credential.
- * The error never contains the plugin's output.
+ * Runs the plugin. A command that contains a slash is relative to `dir`. Throws if the plugin fails, takes more than 30 s, or prints no
+ * credential. The error never contains the plugin's output.
  */
 export async function runExecPlugin(
   plugin: ExecPlugin,

@@ -39,8 +39,8 @@ export async function followFolder(
   };
 
   /**
-   * Runs an attempt. Returns the text of its error, or `undefined` if it succeeds. Logs an error only if it differs from that of the
-   * previous attempt.
+   * Runs `read`. Returns the text of its error, or `undefined` if it succeeds. Logs an error only if it differs from that of the previous
+   * call.
    */
   async function failureOf(attempt: () => Promise<void>): Promise<string | undefined> {
     try {

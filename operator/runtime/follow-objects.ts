@@ -9,7 +9,7 @@ export interface Named {
 
 /** A kind of objects to watch, and the fields to cache. */
 export interface FollowedKind<Seen> {
-  /** Path of the API group: `/api/v1` or `/apis/<group>/<version>`. */
+  /** Path of the API group and version: `/api/v1` or `/apis/<group>/<version>`. */
   readonly groupPath: string;
   readonly plural: string;
   readonly trim: (object: KubeObject) => KubeObject;
@@ -22,8 +22,8 @@ export interface FollowOptions<Seen> extends FollowedKind<Seen> {
   /** Namespaces to watch. Default: all. */
   readonly namespaces: readonly string[] | undefined;
   /**
-   * Called with the old and new version of each object that was added, removed, or changed in its cached fields. After the first complete
-   * list, also called once with an empty array.
+   * Called with the old and new version of each object that was added, removed, or changed in its cached fields. Also called once, with an
+   * empty array, after the first complete list.
    */
   readonly onChange: (versions: readonly Seen[]) => void;
   readonly log: Logger;
@@ -56,7 +56,7 @@ export function followObjects<Seen extends Named>(options: FollowOptions<Seen>):
       const seen = byNamespace.get(is.namespace) ?? new Map<string, Seen>();
       byNamespace.set(is.namespace, seen.set(is.name, is));
     } else if (was !== undefined) forget(was);
-    // Ignores a change of fields that are not cached. Most changes are of this kind.
+    // Ignores a change that affects no cached field, as most changes do.
     if (JSON.stringify(was) === JSON.stringify(is)) return;
     options.onChange([was, is].filter((version) => version !== undefined));
   };

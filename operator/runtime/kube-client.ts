@@ -92,8 +92,8 @@ export interface KubeClient {
 
 const REQUEST_MS = 30_000;
 /**
- * Delay of the abort signal, so that undici's own timeouts fire first. The signal is still necessary, because it also limits the wait for a
- * connection.
+ * Time by which the abort signal is later than undici's own timeouts, which should fire first. The signal is still necessary, because it
+ * also limits the wait for a connection.
  */
 const LATE_MS = 500;
 
@@ -193,7 +193,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
-      // readline does not forward errors of its input. Without this listener, a broken watch would seem to end normally.
+      // readline does not forward errors of its input. Without this listener, a watch whose connection breaks would seem to end normally.
       let broken: Error | undefined;
       response.body.once("error", (error: Error) => {
         broken = error;

@@ -11,11 +11,11 @@ import type { TlsSettings } from "./cluster-access.ts";
 
 const REQUEST_CONNECTIONS = 4;
 /**
- * Maximum idle time of a connection. An idle operator sends few requests, and each of them would need a new connection with undici's
- * default of 4 s.
+ * Maximum idle time of a connection. An idle operator sends so few requests that, with undici's default of 4 s, each would need a new
+ * connection.
  */
 const IDLE_MS = 60_000;
-/** TCP keepalive as in client-go: cloud load balancers drop connections that are idle for a minute. */
+/** TCP keepalive as in client-go, because cloud load balancers drop connections that are idle for a minute. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 /**
@@ -52,7 +52,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
       : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   };
 
-  /** After a certificate was replaced, new requests use new connections, and requests in flight complete on their old ones. */
+  /** After a certificate was replaced, new requests use new connections, and requests in flight complete on the old ones. */
   const openFor = (tls: TlsSettings): Open => {
     const text = JSON.stringify(tls);
     if (current?.tls === text) return current;

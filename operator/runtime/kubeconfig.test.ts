@@ -72,7 +72,7 @@ test("kubeconfig current context selects cluster, user and namespace", async () 
   });
 });
 
-test("kubeconfig without namespace uses `default`, and one without user has no credentials", async () => {
+test("kubeconfig without a namespace uses `default`, and one without a user provides no credentials", async () => {
   const { access, namespace } = await open({ user: null });
   expect(namespace).toBe("default");
   expect((await access.signIn()).headers).toEqual({});

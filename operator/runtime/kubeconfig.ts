@@ -95,7 +95,7 @@ export async function readKubeconfig(path: string, env: Environment): Promise<Cl
       proxyUrl: cluster["proxy-url"],
       signIn: async () => {
         if (known !== undefined && Date.now() < known.expiresAtMs) return known.signIn;
-        // Concurrent requests share one run of a plugin, because a plugin can take a second and may open a browser.
+        // Concurrent requests share one run of a plugin. A run can take a second, and may open a browser.
         reading ??= read().finally(() => {
           reading = undefined;
         });
@@ -131,5 +131,5 @@ function expiryOf(issued: IssuedCredential | undefined): number {
     : Date.parse(issued.expirationTimestamp) - EARLY_MS;
 }
 
-/** Credentials are replaced this long before they expire, because a request takes time. */
+/** Time before their expiry at which credentials are replaced, because a request takes time. */
 const EARLY_MS = 30_000;

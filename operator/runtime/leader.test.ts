@@ -190,7 +190,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started"]);
   });
 
-  test("term after `renew` has a higher fencing number, and the next term of another replica an even higher one", async () => {
+  test("term after `renew` has a higher fencing number, and the next term of another replica has an even higher one", async () => {
     const api = new LeaseApi();
     api.put({ ...specOf("former"), holderIdentity: "" });
     const { election, told, fences } = await aLeader(api);
@@ -226,7 +226,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("leader term counts from the sending of its renewal, not from the response", async () => {
+  test("leader term starts when its renewal is sent, not when the response arrives", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
     const respond = await api.holdRenewal();
@@ -291,7 +291,7 @@ test("closing follower does not change the Lease of the leader", async () => {
   expect(told).toEqual([]);
 });
 
-test("leader that checks its term only every 2 s stops before another leader starts", () => {
+test("leader that checks its term only every 2 s stops before another replica becomes the leader", () => {
   const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
   expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
   expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });

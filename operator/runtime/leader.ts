@@ -74,7 +74,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Deadline of a request. A term has room for three attempts, because the first one may only detect a dead connection.
+  // Timeout of a request. A term has room for three attempts, because the first one may fail only because its connection is dead.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
@@ -134,7 +134,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       ...(signal === undefined ? {} : { signal }),
     });
 
-  /** Returns whether the holder seems to be alive: this process has seen the Lease change within its duration. */
+  /** Returns whether the holder seems to be alive, because this process has seen the Lease change within the Lease's duration. */
   const isHeld = (lease: Lease): boolean => {
     const { resourceVersion } = lease.metadata;
     if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: monotonicMs() };
@@ -184,7 +184,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     get problem() {
       if (failing === undefined) return undefined;
       const { error, since } = failing;
-      // Temporary failures are retried, so they are reported only after one Lease duration. A missing permission or namespace is permanent.
+      // Temporary failures are retried, so they are reported only after one Lease duration. A missing permission or namespace does not go
+      // away by itself, so it is reported immediately.
       const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
@@ -197,7 +198,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // Releases the Lease even as a follower, because the last attempt to take it may have succeeded although its response was lost.
+      // Releases the Lease even as a follower: the last attempt to take the Lease may have succeeded although its response was lost.
       await release().catch((error: unknown) =>
         log.warn({ lease: name, err: error }, "lease cannot be released; the next leader waits until it expires"),
       );
@@ -205,7 +206,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   };
 
   async function release(): Promise<void> {
-    // Limits the time for the release, because an unresponsive cluster must not delay the exit. The Lease then expires by itself.
+    // Limits the time for the release, because an unresponsive cluster must not delay the exit. Without a release, the Lease expires by
+    // itself.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);

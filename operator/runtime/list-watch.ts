@@ -79,7 +79,7 @@ export function startListWatch({
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // When a deletion event arrives, the name may already belong to a newer object.
+    // The name may already belong to a newer object when the event about the old object's deletion arrives.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });
@@ -137,14 +137,14 @@ export function startListWatch({
       } catch (error) {
         if (stop.signal.aborted) return;
         if (isKubeError(error, 410)) resourceVersion = "";
-        // The watch worked for a while, so its failure starts a new series of failures.
+        // The watch worked for a while, so its failure does not count as consecutive.
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
         if (!isSilence(error)) {
           report.failed(error);
           log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
-      // Waits even if the watch ended normally, because a server could close every watch immediately.
+      // Waits even if the watch ended normally. Otherwise a server that closes every watch at once would be flooded with requests.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -173,7 +173,7 @@ function isNewer(object: KubeObject, than: KubeObject): boolean {
   return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
 }
 
-/** Converts the Status object in an ERROR event, which has the place of the resource. */
+/** Converts the Status object in an ERROR event. The event contains it in place of the resource. */
 function toError(status: object): KubeError {
   const { code = 500, reason = "", message = "" } = status as { code?: number; reason?: string; message?: string };
   return new KubeError(code, reason, message);

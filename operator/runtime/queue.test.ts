@@ -88,7 +88,7 @@ test("reconcile queue retries with exponential backoff, which success resets", a
   expect(waits.at(-1)).toBe(100);
 });
 
-test("reconcile queue backs off a key that re-adds itself while failing", async () => {
+test("reconcile queue applies backoff even to a key that is added again during its failing reconcile", async () => {
   vi.useFakeTimers();
   let runs = 0;
   const queue: WorkQueue = open({
@@ -103,7 +103,7 @@ test("reconcile queue backs off a key that re-adds itself while failing", async 
   expect(runs).toBe(1);
 });
 
-test("reconcile queue uses the earliest requeueAfterMs, and processes events immediately", async () => {
+test("reconcile queue uses the earliest `requeueAfterMs`, and processes events immediately", async () => {
   vi.useFakeTimers();
   const at: number[] = [];
   const begin = Date.now();

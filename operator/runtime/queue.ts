@@ -17,7 +17,7 @@ import { parseKey } from "./object-key.ts";
  */
 
 export interface WorkResult {
-  /** Delay until the key is processed again; if `undefined`, the key is processed again only after it has been added again. */
+  /** Delay until the key is processed again. If `undefined`, the key is processed again only after it was added again. */
   readonly requeueAfterMs?: number | undefined;
 }
 
@@ -49,7 +49,7 @@ interface Waiting {
   readonly dueAt: number;
 }
 
-/** Creates a queue that contains each key once, processes each key in one worker at a time, and retries with backoff. */
+/** Creates a queue. It contains each key once, processes a key in only one worker at a time, and retries with backoff. */
 export function createQueue(options: QueueOptions): WorkQueue {
   const ready = createReadyKeys();
   const running = new Map<string, { again: boolean }>();

@@ -2,7 +2,7 @@
 
 /** Resource to which a path of the Kubernetes API refers. */
 export interface ResourcePath {
-  /** Plural name of the resource, such as `roles`, or with its subresource, such as `roles/status`. */
+  /** Plural name of the resource, such as `roles`, followed by the subresource if there is one, such as `roles/status`. */
   readonly resource: string;
   /** Namespace of the resource; `undefined` for a cluster-scoped resource and for a collection of all namespaces. */
   readonly namespace: string | undefined;

@@ -19,7 +19,7 @@ export interface OpenCluster {
   readonly namespace: string;
 }
 
-/** Connects to a cluster with a kubeconfig file, or without one with the credentials of the pod that runs this process. */
+/** Connects to a cluster. Uses a kubeconfig file if one is given, otherwise the credentials of the pod in which this process runs. */
 export async function openCluster(
   kubeconfig: string | undefined,
   env: Environment,
@@ -34,8 +34,8 @@ const PATH = "/api/v1/namespaces/kube-system";
 
 /**
  * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits while the API server does not
- * respond. Throws if the operator has no permission to read the Namespace, because a substitute for the UID would change the manager of
- * every object.
+ * respond. Throws if the operator has no permission to read the Namespace: with a substitute for the UID, the manager of every object would
+ * change.
  */
 export async function findClusterName({
   client,

@@ -10,7 +10,7 @@ export const WORKSPACE_FINALIZER = "store.postern.dev/";
 export const storeFinalizersOf = ({ metadata: { finalizers } }: ManifestObject): readonly string[] =>
   finalizers.filter((finalizer) => finalizer === FINALIZER || finalizer.startsWith(WORKSPACE_FINALIZER));
 
-/** Annotation that makes the operator remove the finalizer of an object that is being deleted, even if the api-server is unreachable. */
+/** Annotation of an object that is being deleted. It makes the operator remove its finalizer even if the api-server is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 
 /** An object in the form that Kubernetes returns. The directory source creates the same form from files. */
@@ -50,14 +50,14 @@ export interface ManifestEvent {
   readonly type: "Normal" | "Warning";
   /** CamelCase reason of the Event, as in a condition. */
   readonly reason: string;
-  /** Action that the operator performed or attempted. */
+  /** Action that the operator has taken or attempted. */
   readonly action: string;
   readonly note: string;
 }
 
 /** Provides manifests and stores their status. */
 export interface ManifestSource {
-  /** Starts to report each change of the cache, including those of the first list. Resolves when every kind has been listed once. */
+  /** Starts to report each change of the cache, including those caused by the first list. Resolves when every kind has been listed once. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
@@ -65,7 +65,7 @@ export interface ManifestSource {
   updateStatus(object: ManifestObject, status: object): Promise<void>;
   /** Replaces the finalizers. Throws if the object has changed since it was read; the next reconcile reads the newer version. */
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
-  /** Records an Event. Never throws, because Events are optional. */
+  /** Records an Event. Never throws, because the loss of an Event does no harm. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
   /** Stores secrets that only the apps of an object may read. */
   readonly secrets: SecretStore;
@@ -95,7 +95,7 @@ export interface SecretContent {
 export interface SecretStore {
   find(owner: ManifestObject, name: string): Promise<FoundSecret>;
   /**
-   * Creates the Secret, or replaces the member of a Secret that belongs to the owner. Throws if the Secret no longer matches `found`.
+   * Creates the Secret, or replaces the member in a Secret that belongs to the owner. Throws if the Secret no longer matches `found`.
    * Returns the reason if the write was refused; `undefined` if it succeeded.
    */
   write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;

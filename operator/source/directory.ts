@@ -14,9 +14,9 @@ import { createStateWriter, loadState } from "./directory/state.ts";
 
 /** Delay after the first event of a change, so that several writes of one save cause a single read. */
 const DEBOUNCE_MS = 15;
-/** Time for which a document must be missing to count as deleted; until then, an editor may still be saving the file. */
+/** Time after which a missing document counts as deleted. Before that, an editor may still be saving the file. */
 const MISSING_MS = 300;
-/** Interval of scans without an event, because file events can be lost (network file systems, a replaced folder). */
+/** Interval of scans without an event. File events can be lost, for example on network file systems or if the folder is replaced. */
 const RESCAN_MS = 5_000;
 
 export interface DirectorySourceOptions {
@@ -31,7 +31,10 @@ export interface DirectorySource extends ManifestSource {
   problems(): readonly DocumentProblem[];
 }
 
-/** Creates a source from the `.yaml` and `.yml` files of a folder, as if they were applied to a cluster after each change. */
+/**
+ * Creates a source from the `.yaml` and `.yml` files of a folder. The source behaves like a cluster to which the files are applied after
+ * each change.
+ */
 export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
   const { dir, stateDir, log, nowMs = Date.now } = options;
   let objects: Objects = new Map();
@@ -89,7 +92,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // If a file was removed between the two calls, it counts as not listed. After any other error, the file exists but is unreadable.
+        // If a file was removed between the two calls, it counts as not listed. With any other error, the file exists but cannot be read.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -187,7 +190,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // The name of a deleted object may have a document again, which can now create a new object.
+      // If there is a document with the name of a deleted object, it can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -12,7 +12,7 @@ const aRole = (name: string, words: string[], more: Partial<ManifestObject["meta
   anObject("Role", { words }, { name, ...more });
 const namesOf = (objects: readonly ManifestObject[]) => objects.map(({ metadata }) => metadata.name).sort();
 
-test("object index finds objects by each of their current values and by no former value", () => {
+test("object index finds objects by each of their current values, and not by former values", () => {
   const index = createIndex(INDEXES);
   const before = aRole("a", ["x", "y", "y"]);
   index.take({ kind: "Role", after: before });

@@ -35,7 +35,7 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   const names = Object.keys(indexes) as Name[];
   /** Objects by index entry (kind, index and value), and then by their own name. */
   const places = new Map<string, Map<string, ManifestObject>>();
-  /** Index entries of each object as of its last change. */
+  /** Index entries that each object had after its last change. */
   const placesOf = new Map<string, readonly string[]>();
 
   const remove = (id: string) => {

@@ -95,7 +95,9 @@ const creation = (owner: ManifestObject, content: SecretContent, query: Readonly
     },
   }) as const;
 
-/** Returns the patch. It contains uid and version, so the write fails if the Secret was changed or recreated since it was read. */
+/**
+ * Returns the patch. It contains the Secret's uid and version, so the write fails if the Secret was changed or recreated since it was read.
+ */
 function replacement(
   owner: ManifestObject,
   content: SecretContent,

@@ -24,7 +24,7 @@ export interface KubernetesSourceOptions {
   readonly client: KubeClient;
   /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Controller class of the objects to read. Default: only objects without a class. */
+  /** Controller class of the objects to read. Default: objects without a class. */
   readonly controllerClass?: string | undefined;
   readonly log: Logger;
 }
@@ -57,13 +57,13 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
   const remember = (kind: Kind, object: KubeObject) => {
     const isDeleted =
       object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // Skips an object that now has the label of another operator, because the watch has already reported its removal.
+    // Skips an object that now has the class of another operator, because the watch has already reported its removal.
     if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));
   };
 
-  /** Writes the complete status by server-side apply: omitted fields are removed, and fields of other managers remain. */
+  /** Writes the complete status by server-side apply. Omitted fields are removed, and fields of other managers remain. */
   const applyStatus = ({ kind, metadata: { name, namespace, uid } }: ManifestObject, status: object) =>
     client.send<KubeObject>({
       method: "PATCH",
@@ -96,7 +96,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         try {
           return remember(kind, await applyStatus(object, undeclared.without(kind, status)));
         } catch (error) {
-          // Status 404 means that the object was deleted in the meantime, 409 that its name belongs to another object (another uid).
+          // The object was deleted in the meantime (404), or its name belongs to another object with another uid (409).
           if (isKubeError(error, 404) || isKubeError(error, 409)) return;
           // The loop terminates, because each attempt omits at least one field more than the previous one.
           if (!undeclared.note(kind, error)) throw error;
@@ -115,7 +115,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
         query: { fieldManager: FIELD_MANAGER },
         contentType: "application/merge-patch+json",
-        // A merge patch replaces the complete list, so the resource version must prevent it from overwriting a change by another writer.
+        // A merge patch replaces the complete list. The resource version keeps it from overwriting a change by another writer.
         body: { metadata: { uid, resourceVersion, finalizers } },
       });
       remember(kind, written);
@@ -229,7 +229,10 @@ function toEvent(kind: Kind, metadata: ManifestObject["metadata"], { type, reaso
 /** Label of manifests and guarded pods: controller class of the responsible operator. */
 export const CONTROLLER_CLASS_LABEL = "postern.dev/controller-class";
 
-/** Returns whether an object belongs to the operator of this class, or without a class. An empty label belongs to no operator. */
+/**
+ * Returns whether an object belongs to the operator of this class; `undefined` is the operator without a class. An object with an empty
+ * label belongs to no operator.
+ */
 export const isOfClass = (
   labels: Readonly<Record<string, string>> | undefined,
   controllerClass: string | undefined,

@@ -1,7 +1,7 @@
 import { KubeError } from "../runtime/kube-client.ts";
 
 /*
- * Status fields that the cluster's CRDs do not declare, because they are older than this operator. The API server rejects a server-side
+ * Status fields that the cluster's CRDs do not declare, because the CRDs are older than this operator. The API server rejects a server-side
  * apply that contains such a field, so the operator omits these fields and writes the rest of the status.
  */
 
@@ -12,7 +12,7 @@ export interface UndeclaredFields {
   note(kind: string, error: unknown): boolean;
 }
 
-/** Interval at which undeclared fields are tried again, because the CRDs may have been upgraded. */
+/** Interval after which undeclared fields are written again, because the CRDs may have been upgraded. */
 const FORGOTTEN_MS = 600_000;
 
 const UNDECLARED = /\.status\.([A-Za-z0-9.]+): field not declared in schema/g;

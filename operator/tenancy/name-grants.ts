@@ -5,11 +5,14 @@ export interface NameUse {
   readonly kind: NamedKind;
   readonly name: string;
   readonly namespace: string;
-  /** Name of the workspace; `undefined` if the operator has one workspace without a name. */
+  /** Name of the workspace; `undefined` if the operator has only one workspace, which then has no name. */
   readonly workspace: string | undefined;
 }
 
-/** Returns whether a namespace may use a name: either no grant lists the name, or a grant that lists the name also lists the namespace. */
+/**
+ * Returns whether a namespace may use a name. It may if no grant lists the name, or if a grant that lists the name also lists the
+ * namespace.
+ */
 export function mayUseName(grants: readonly NameGrant[], { kind, name, namespace, workspace }: NameUse): boolean {
   const isListed = (pattern: string): boolean =>
     // The api-server compares role names case-insensitively.

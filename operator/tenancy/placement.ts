@@ -5,9 +5,7 @@ import { matches, type TenancySettings } from "./settings.ts";
  */
 export const WORKSPACE_LABEL = "postern.dev/workspace";
 
-/**
- * Workspace of the objects of a namespace, or the `reason` why there is none. `unknown` means that the Namespace has not been listed yet.
- */
+/** Workspace of the objects of a namespace, or the `reason` why there is none. With `unknown`, the Namespace has not been listed yet. */
 export type Placement =
   | { readonly workspace: string; readonly reason?: never }
   | { readonly workspace?: never; readonly reason: "unknown" | "none"; readonly message: string };
@@ -25,7 +23,7 @@ export const UNSEEN = Symbol("a Namespace that is not listed yet");
 
 /**
  * Returns the workspace of a namespace. Settings take precedence over the label, and the label over the default. A Namespace that has not
- * been listed has no workspace yet, because it may have a label.
+ * been listed yet has no workspace, because it may have a label.
  */
 export function placementOf(namespace: string, { settings, byDefault, labelOf, hasRootKey }: Known): Placement {
   const rule = settings.workspaces.find(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)));

@@ -13,7 +13,7 @@ export interface RootKeys extends Following {
 }
 
 export interface RootKeysOptions {
-  /** Folder with one file per workspace. The name of a file is the workspace, its content a root key. */
+  /** Folder with one file per workspace. The file name is the name of the workspace, and the content is a root key. */
   readonly dir: string;
   /** Called with the workspaces whose keys were added, changed or removed. The initial read causes no call. */
   readonly onChange: (workspaces: readonly string[]) => void;

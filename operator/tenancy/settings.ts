@@ -2,12 +2,12 @@ import { parse } from "yaml";
 import * as z from "zod";
 
 /*
- * Format of the file of `--tenancy-file`, which assigns Kubernetes namespaces to workspaces and grants names. The file belongs to the
- * administrator of the operator, and no object in a cluster can change it.
+ * Format of the file of `--tenancy-file`, which assigns Kubernetes namespaces to workspaces and grants names. Only the administrator of the
+ * operator can change the file; no object in a cluster can.
  */
 
 /**
- * Name of a workspace. It must be a valid label value, because Namespaces refer to it in a label. It is also a file name in
+ * Name of a workspace. It must be a valid label value, because the labels of Namespaces contain it. It is also a file name in
  * `--root-keys-dir`.
  */
 export const WorkspaceName = z.string().regex(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, {
@@ -82,7 +82,7 @@ export type TenancySettings = z.output<typeof TenancySettings>;
 
 export const NO_SETTINGS: TenancySettings = TenancySettings.parse({});
 
-/** Parses the settings, YAML or JSON. An empty file selects the defaults. Throws an Error that lists each problem with its position. */
+/** Parses the settings from YAML or JSON. An empty file selects the defaults. Throws an Error that lists each problem with its position. */
 export function parseSettings(text: string): TenancySettings {
   const parsed = TenancySettings.safeParse(parse(text) ?? {});
   if (parsed.success) return parsed.data;

@@ -19,7 +19,8 @@ export interface Workspace {
   /** Name of the workspace; `undefined` for the only workspace of an operator with one root key. */
   readonly name: string | undefined;
   /**
-   * Whether this is the default workspace: that of namespaces without an assignment, and of objects created before workspaces had names.
+   * Whether this is the default workspace. It contains the objects of namespaces without an assignment, and objects created before
+   * workspaces had names.
    */
   readonly isDefault: boolean;
   /** API client with a root key of the workspace. */
@@ -36,7 +37,7 @@ export interface Workspaces {
   mayUseName(use: NameUse): boolean;
   /** Resolves when every existing namespace is assigned to a workspace. */
   readonly ready: Promise<void>;
-  /** Returns the reason why no object can be reconciled: the API has never accepted the only root key. Otherwise returns `undefined`. */
+  /** Returns the reason if no object can be reconciled because the API has never accepted the only root key; otherwise `undefined`. */
   problem(): string | undefined;
   /** Reads the Namespace again, so that `resolve` uses its current state in the cluster. */
   confirm(namespace: string): Promise<void>;
@@ -69,7 +70,7 @@ export interface WorkspacesOptions {
    * receives the name of a Namespace.
    */
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
-  /** Called when the objects of this namespace must be reconciled, or all objects if `namespace` is `undefined`. */
+  /** Called when objects must be reconciled: those of this namespace, or all if `namespace` is `undefined`. */
   readonly onChange: (namespace?: string) => void;
   /** Returns the signal that aborts API calls that start now. */
   readonly signal: () => AbortSignal;
@@ -107,7 +108,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // Client with which the root key is checked, because a workspace without objects sends no other request.
+    // Client that checks the root key. Without it, the key of a workspace without objects would never be checked.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: () => stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
@@ -119,7 +120,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       resolve: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
-      // A replica whose key was accepted once can still admit pods, so it stays ready even if the key is revoked later.
+      // A replica whose key was accepted once can still admit pods. It therefore stays ready even if the key is revoked later.
       problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
       close: async () => {

@@ -27,7 +27,7 @@ export interface Lifetimes {
 
 export const DEFAULT_LIFETIMES: Lifetimes = { authorityMs: 365 * 86_400_000, servingMs: 60 * 86_400_000 };
 
-/** Fraction of its lifetime that a certificate still has when it is replaced. */
+/** Fraction of its lifetime that remains when a certificate is replaced. */
 const RENEW_WITH_LEFT = 1 / 3;
 /** Time by which certificates are backdated, because the clocks of nodes differ. */
 const BACKDATED_MS = 3_600_000;
@@ -66,7 +66,7 @@ function fresh({ hosts, lifetimes, nowMs }: Desired, formers: readonly string[])
   return { bundle: [authority.cert, ...formers].join(""), authorityKey: authority.key, ...serving };
 }
 
-/** Returns whether the parts of a set belong together, because anyone who may write the Secret may have changed it. */
+/** Returns whether the parts of a set belong together. They may not, because anyone who may write the Secret may have changed it. */
 function isCoherent({ bundle, authorityKey, cert, key }: CertificateSet): boolean {
   try {
     const [authority = ""] = splitPem(bundle);

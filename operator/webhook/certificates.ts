@@ -24,7 +24,7 @@ import {
 
 const EVERY_MS_MAX = 60_000;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** Time until all API servers use a changed webhook configuration. They receive it through a watch. */
+/** Time after which all API servers use a changed webhook configuration, which they receive through a watch. */
 const SETTLE_MS = 5_000;
 
 export interface CertificatesOptions {
@@ -32,7 +32,7 @@ export interface CertificatesOptions {
   /** Namespace of the Secret. */
   readonly namespace: string;
   readonly secretName: string;
-  /** Name of the mutating configuration and of the validating one. */
+  /** Name of both webhook configurations, the mutating and the validating one. */
   readonly configurationName: string;
   /** Host names by which the API server calls the webhook. */
   readonly hosts: readonly string[];
@@ -40,7 +40,7 @@ export interface CertificatesOptions {
   readonly nowMs: () => number;
   /** Sets the certificate and key that the webhook serves from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called for each configuration, with a flag that tells whether it exists. */
+  /** Called for each configuration, with a flag that is true if it exists. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
   /** Delay before a deleted configuration is recreated. Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;
@@ -48,7 +48,7 @@ export interface CertificatesOptions {
 }
 
 export interface Certificates {
-  /** Returns the reason if the API server cannot call the webhook because of its certificate; otherwise `undefined`. */
+  /** Returns the reason if the API server cannot call the webhook because of the certificate; otherwise `undefined`. */
   problem(): string | undefined;
   close(): Promise<void>;
 }
@@ -105,7 +105,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   });
   const running = run();
   return {
-    // If a replica temporarily cannot renew the set, it continues with its current one.
+    // A replica that temporarily cannot renew the set continues to use its current one.
     problem: () =>
       inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
@@ -137,7 +137,8 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    // Keeps the labels and annotations of the Secret, because its creator may need them, such as a tool that applies the chart.
+    // Keeps the labels and annotations of the Secret, because they may be needed by the tool that created it, for example the one that
+    // applied the chart.
     const metadata = secret?.metadata ?? { name: secretName, namespace };
     const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
@@ -145,7 +146,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
       else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });
       return set;
     } catch (error) {
-      // Uses the set of another replica that has written the Secret first.
+      // Another replica has written the Secret first, so its set is used.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -182,7 +183,7 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
         ...webhook,
         clientConfig: { ...webhook.clientConfig, caBundle },
       }));
-      // The resource version of the configuration prevents this write from undoing a concurrent change by the chart.
+      // The write contains the resource version of the configuration, so it cannot undo a concurrent change by the chart.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
       log.info({ configuration: `${kind}webhookconfigurations/${configurationName}` }, "webhook CA written");
     } catch (error) {

@@ -10,13 +10,15 @@ export const VALIDATE_PATH = "/validate";
 export interface ConfigurationOptions {
   /** Name of both webhook configurations. */
   readonly name: string;
-  /** Namespace of the operator. The webhook does not apply to it, because the operator's own pods must start without their webhook. */
+  /**
+   * Namespace of the operator. The webhook does not apply to it, because the operator's own pods must start before the webhook can respond.
+   */
   readonly ownNamespace: string;
   /** Returns the client configuration for a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
   /** Controller class of the operator; omitted if the operator has no class. */
   readonly controllerClass?: string;
-  /** Controller classes of other operators with webhooks. Only set if this operator has no class. */
+  /** Controller classes of other operators that have webhooks. Set only if this operator has no class. */
   readonly otherClasses?: readonly string[];
   readonly timeoutSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;
@@ -24,7 +26,7 @@ export interface ConfigurationOptions {
 
 const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 
-/** Selector of labels that require a gate: those with any value except "false" (pods/pod.ts). */
+/** Selector for labels that require a gate. Any value except "false" does (pods/pod.ts). */
 const ASKED = [
   { key: GUARDED_LABEL, operator: "Exists" },
   { key: GUARDED_LABEL, operator: "NotIn", values: ["false"] },
@@ -47,7 +49,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
   const pods = {
     ...both,
     matchPolicy: "Equivalent",
-    // Kubernetes calls the webhook again if a webhook that is called later changes the pod, for example by adding a container.
+    // Makes Kubernetes call this webhook again if another webhook changes the pod afterwards, for example by adding a container.
     reinvocationPolicy: "IfNeeded",
     clientConfig: client(MUTATE_PATH),
     rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"], scope: "Namespaced" }],
@@ -82,7 +84,8 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
         {
           ...both,
           name: "policies.postern.dev",
-          // The API server may skip this webhook, because the status also reports every error that it would block.
+          // If this webhook fails, the API server admits the object, because the status also reports every error that the webhook would
+          // block.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
           ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),

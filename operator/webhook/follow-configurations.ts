@@ -25,8 +25,8 @@ const NAMES = Object.keys(CONFIGURATION_KINDS) as ConfigurationKind[];
 export const configurationPath = (kind: ConfigurationKind): string => `${GROUP_PATH}/${kind}webhookconfigurations`;
 
 /**
- * Delay before a deleted configuration is recreated. When the chart is uninstalled, its configurations are deleted first and the operator
- * stops within seconds, so it recreates nothing.
+ * Delay before a deleted configuration is recreated. An uninstallation of the chart deletes the configurations first and stops the operator
+ * within seconds, so the operator recreates nothing.
  */
 export const RESTORE_MS = 15_000;
 
@@ -37,7 +37,7 @@ export interface FollowConfigurationsOptions {
   readonly restoreMs: number;
   /** Called when a configuration is added or changed. */
   readonly onChange: () => void;
-  /** Called for each configuration at startup and after each change, with a flag that tells whether it exists. */
+  /** Called for each configuration at startup and after each change, with a flag that is true if it exists. */
   readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
   readonly log: Logger;
 }

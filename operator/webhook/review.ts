@@ -24,7 +24,7 @@ export type Admission =
 
 export const ADMITTED: Admission = { allowed: true };
 
-/** Parses a review. Returns `undefined` for any other data, and for other versions of the review. */
+/** Parses a review. Returns `undefined` for any other data, including other versions of the review. */
 export const readReview = (body: unknown): AdmissionRequest | undefined => Review.safeParse(body).data?.request;
 
 /** Maximum length of a warning. The API server truncates longer ones, and drops warnings if there are too many. */

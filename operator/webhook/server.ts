@@ -16,19 +16,19 @@ const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum time for a request. An API server waits 10 s by default. */
 const REQUEST_MS = 10_000;
 /**
- * Maximum time for a decision. It is less than the 5 s in the webhook configuration (configurations.ts), because a rejection states its
- * reason and a timeout does not.
+ * Maximum time for a decision. It is less than the timeout of 5 s in the webhook configuration (configurations.ts), because a rejection by
+ * the webhook states its reason.
  */
 const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;
 /**
- * Idle timeout of connections. API servers close idle connections after 90 s, and must be the side that closes: a call that arrives on a
- * closing connection is not retried, so its pod is rejected.
+ * Idle timeout of connections. It exceeds the 90 s after which API servers close idle connections. They must be the side that closes: a
+ * call that arrives on a connection that this server is closing is not retried, so its pod is rejected.
  */
 const KEEP_ALIVE_MS = 300_000;
 /**
- * Time during which the server still accepts calls at shutdown, because API servers learn about removed endpoints late. Each of these calls
- * is the last one on its connection.
+ * Time during which the server still accepts calls at shutdown, because API servers learn late that an endpoint was removed. Each of these
+ * calls is the last one on its connection.
  */
 const DRAIN_MS = 2_000;
 const DRAIN_POLL_MS = 50;
@@ -39,7 +39,7 @@ export interface WebhookServerOptions {
   readonly host: string;
   /** Port number; 0 selects a free port. */
   readonly port: number;
-  /** Handlers by path. If a handler throws, the object is rejected, because an object that was not checked must not be admitted. */
+  /** Handlers by path. If a handler throws, the object is rejected: an object that was not checked must not be admitted. */
   readonly handlers: Readonly<Record<string, Decide>>;
   /** Returns whether the manifests are listed; until then, requests get 503. */
   readonly isReady: () => boolean;
@@ -79,7 +79,8 @@ export async function startWebhookServer(
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  // The peer handles a failed handshake: for example, an API server that does not trust the new authority yet retries.
+  // A failed handshake needs no action here, because the client handles it. For example, an API server that does not trust the new
+  // authority yet retries.
   server.on("tlsClientError", (error) => log.debug({ err: error }, "webhook TLS handshake failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");

@@ -47,7 +47,7 @@ export interface WebhookDeps {
 }
 
 export interface Webhook {
-  /** Requests data that pods of these namespaces will need, before the pods are created. */
+  /** Requests in advance the data that pods of these namespaces will need. */
   prepare(namespaces: Iterable<string>): void;
   /** Returns the reason why calls are not served; `undefined` if they are. */
   problem(): string | undefined;
@@ -80,7 +80,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // Must be complete before the first call, whose decision may depend on the result.
+      // Must be complete before the first call, because a decision may depend on the result.
       injection = await withoutSleep(injection, deps);
       const { host, port } = config;
       server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);

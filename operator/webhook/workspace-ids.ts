@@ -3,8 +3,8 @@ import type { Workspace, Workspaces } from "../tenancy/workspaces.ts";
 
 /*
  * Resolves the workspace of a pod from its namespace, as for manifests (tenancy/placement.ts). A gate gets the workspace id at injection.
- * An operator has only the name and the root key of a workspace, so it requests the id from the API, once per workspace because the id
- * never changes.
+ * An operator has only the name and the root key of a workspace, so it requests the id from the API. One request per workspace is enough,
+ * because the id never changes.
  */
 
 export type WorkspaceOfPod =
@@ -23,7 +23,7 @@ export function createWorkspaceIds(
   workspaces: Pick<Workspaces, "resolve" | "confirm">,
   log: Pick<Logger, "warn">,
 ): WorkspaceIds {
-  // Ids by workspace. A workspace whose root key was replaced is a new object here, so its id is requested again.
+  // Ids by workspace. When its root key is replaced, a workspace becomes a new object here, so its id is requested again.
   const ids = new WeakMap<Workspace, Promise<string>>();
 
   function idOf(workspace: Workspace): Promise<string> {

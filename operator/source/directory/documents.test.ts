@@ -82,7 +82,7 @@ test.each([400, 3_000])("duplicate YAML key among %i keys is found quickly", (de
   expect(performance.now() - startMs).toBeLessThan(8_000);
 });
 
-test("invalid manifest with a numeric namespace or list metadata is identified", () => {
+test("invalid manifest is identified, unless its namespace is a number or its metadata is a list", () => {
   const broken = (metadata: string) => summary(`kind: Role\nkind: Role\nmetadata: ${metadata}\n`)[0]?.id;
   expect(broken("{ name: one, namespace: two }")).toBe("Role two/one");
   expect(broken("{ name: one, namespace: 2 }")).toBeUndefined();

@@ -43,7 +43,7 @@ export interface ReadDocument {
   lineOf(location: string): number;
 }
 
-/** Returns a text that identifies an object within a source. */
+/** Returns a text that is unique to an object within a source. */
 export const identityOf = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace}/${name}`;
 
@@ -73,8 +73,8 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
 }
 
 /**
- * Splits a file into documents before parsing: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even after an
- * unclosed bracket. The parser, however, would read all following documents as contents of the bracket. `line` starts with 1.
+ * Splits a file into documents before parsing. `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), but after an
+ * unclosed bracket, the parser would read all following documents as contents of the bracket. `line` starts with 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
   const documents: Array<{ text: string; line: number }> = [];

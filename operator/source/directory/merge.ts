@@ -8,7 +8,7 @@ export interface StoredObject {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
-  /** File that contains the object. If two documents have this identity, the one in this file applies. */
+  /** File that contains the object. If several documents define the object, the one in this file applies. */
   readonly file: string;
   readonly uid: string;
   readonly generation: number;

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { Objects, StoredObject } from "./merge.ts";
 
 /*
- * State on disk: objects with their uids, finalizers and statuses. It allows the operator to clean up the database for a manifest that was
+ * State on disk: objects with their uids, finalizers and statuses. With it, the operator can clean up the database for a manifest that was
  * deleted while the operator was stopped.
  */
 
@@ -50,8 +50,8 @@ export interface StateWriter {
 }
 
 /**
- * Creates a writer that performs one write at a time, each to a new file that then replaces the old one. Calls during a write share the
- * write that follows it.
+ * Creates a writer that performs one write at a time. Each write creates a new file, which then replaces the old one. Calls during a write
+ * share the write that follows it.
  */
 export function createStateWriter(stateDir: string, objects: () => Objects): StateWriter {
   let running: Promise<void> = Promise.resolve();
