@@ -1,7 +1,7 @@
 /**
- * A map of at most `max` entries with a total weight of at most `weightMax`. A single entry that is heavier is kept alone. A full cache
- * evicts by second chance: the oldest entry that has not been read since an eviction last skipped it. Reading an entry thus only sets a
- * flag and does not reorder the map.
+ * A map of at most `max` entries with a total weight of at most `weightMax`. An entry that is heavier than `weightMax` is kept as the only
+ * entry. A full cache evicts by second chance: the oldest entry that has not been read since an eviction last skipped it. Reading an entry
+ * thus only sets a flag and does not reorder the map.
  */
 export class BoundedCache<K, V> {
   readonly #entries = new Map<K, { value: V; used: boolean; weight: number }>();

@@ -32,7 +32,7 @@ test.each([
   { share: 0.75, alone: 75 },
   { share: 0.1, alone: 10 },
   { share: 1, alone: 100 },
-])("ConcurrencyLimiter with share $share gives a single address $alone of 100 slots", ({ share, alone }) => {
+])("ConcurrencyLimiter with share $share limits a single address to $alone of 100 slots", ({ share, alone }) => {
   expect(takeAll(new ConcurrencyLimiter({ ...OPTIONS, share }), "a")).toBe(alone);
 });
 

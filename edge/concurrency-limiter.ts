@@ -51,7 +51,7 @@ interface Wait {
   readonly bytes: number;
 }
 
-/** Returns whether an address that holds `held` slots may have another one, with `free` slots free in total. */
+/** Returns whether an address that uses `held` slots may have another one, with `free` slots free in total. */
 export type MayAcquire = (held: number, free: number) => boolean;
 
 /** Returns the function that limits a single address to `share` of all slots, as in `ConcurrencyLimiterOptions`. */

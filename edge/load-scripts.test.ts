@@ -19,6 +19,6 @@ test.each([
   { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "fd32d801ebda61af80464a695f94650209ab5281" },
   { name: "APPEND", script: APPEND, sha: "f233c20925f7d292a2d92ca9151e47b1a9a9d87d" },
   { name: "TAKE_QUOTA", script: TAKE_QUOTA, sha: "022564b3d533ce325f229065e71c3ac24adef06d" },
-])("pod script $name keeps the SHA that older versions load", ({ script, sha }) => {
+])("pod script $name has the same SHA as in older versions", ({ script, sha }) => {
   expect(script.sha).toBe(sha);
 });

@@ -17,7 +17,7 @@ const POLL_INTERVAL_MS = 100;
 
 export interface ShutdownOptions {
   readonly drainMs: number;
-  /** Returns whether the app is unreachable, in which case draining can end early. Called while the gate drains after a signal. */
+  /** Returns whether the app is unreachable, so draining can end early. Called while the gate drains after a signal. */
   readonly isAppUnreachable: () => Promise<boolean>;
   /** Closes idle connections. */
   readonly closeIdle: () => void;

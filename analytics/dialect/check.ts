@@ -7,7 +7,7 @@ import { QueryProblem } from "./problem.ts";
 import type { Query } from "./tree.ts";
 import { firstOf } from "./walk.ts";
 
-/** Query that satisfies all rules that can be checked on its text alone. */
+/** Query that satisfies all rules that can be checked by its text. */
 export interface CheckedQuery {
   /** Query text in which the spans of the tree are offsets. */
   readonly text: string;

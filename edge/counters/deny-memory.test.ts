@@ -159,7 +159,7 @@ test("denial cache re-evaluates a denial after a change of limit or cost, or aft
   expect(asked()).toBe(4);
 });
 
-test("denial cache holds at most `max` entries", async () => {
+test("denial cache has at most `max` entries", async () => {
   const { memory, asked } = aMemory(10);
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 100; i++) await memory.consume({ limits: [aCharge({ limit: 0, identifier: `${i}` })] });

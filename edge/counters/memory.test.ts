@@ -37,7 +37,7 @@ test("memory counters remove expired entries", async () => {
   expect(store.limits.size).toBe(1);
 });
 
-test("memory counters hold at most the configured number of entries", async () => {
+test("memory counters keep at most the configured number of entries", async () => {
   const store = new MemoryStore(() => 0, 10);
   const counters = new MemoryCounters(store);
   for (let i = 0; i < 100; i++) await counters.consume({ limits: [aCharge({ identifier: `${i}` })] });

@@ -60,8 +60,8 @@ end
 `;
 
 /**
- * Spends credits from one counter. Returns status (1 spent, 2 refused, 3 not loaded or closed) and the remaining credits. A counter that
- * does not hold integers counts as not loaded; the loader replaces it. Requires SHARED_LUA.
+ * Spends credits from one counter. Returns status (1 spent, 2 refused, 3 not loaded or closed) and the remaining credits. A counter whose
+ * fields are not integers counts as not loaded; the loader replaces it. Requires SHARED_LUA.
  */
 const SPEND = `
 local function open_credits(key)

@@ -6,7 +6,7 @@ import { readNumbers, runScript, runScripts, type Script, type ScriptCall, withi
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/** Timeout of a call. It is short, because callers hold a row lock while they wait. */
+/** Timeout of a call. It is short, because the caller keeps a row locked while it waits. */
 const TIMEOUT_MS = 1_000;
 /** Reply of a script that ran after its deadline and did nothing. */
 const TOO_LATE = -1;

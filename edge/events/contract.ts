@@ -101,7 +101,7 @@ export interface BatchLimits {
 }
 
 export interface Batch {
-  /** Number of entries read; 0 if the stream is empty, or other readers hold all entries. */
+  /** Number of entries read; 0 if the stream is empty, or if other readers are processing all of its entries. */
   readonly entries: number;
   /** Number of entries in the batch that were not events, or that were too large. */
   readonly unreadable: number;
@@ -137,7 +137,7 @@ export interface EventSource {
   close(): Promise<void>;
 }
 
-/** Error for a command that the store rejects because the key of one workspace does not hold a stream of events. */
+/** Error for a command that the store rejects because the key of one workspace is not a stream of events. */
 export class StreamRejected extends Error {
   override name = "StreamRejected";
 }

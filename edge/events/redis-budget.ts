@@ -99,7 +99,7 @@ export interface BudgetOptions {
   readonly keys: RedisKeys;
   /** Name of the lease holder, unique to this process. */
   readonly holder: string;
-  /** Whether the same Redis holds the counters. */
+  /** Whether this Redis also contains the counters. */
   readonly isShared: boolean;
 }
 
@@ -115,7 +115,7 @@ export class RedisEventBudget {
     this.#options = options;
   }
 
-  /** `active`: workspaces with recent entries in their streams. Returns `undefined` if another process holds the lease. */
+  /** `active` are the workspaces with recent entries in their streams. Returns `undefined` if another process has the lease. */
   async keep(
     workspaceIds: readonly string[],
     { wantedBytes, active }: { wantedBytes: number; active: ReadonlySet<string> },

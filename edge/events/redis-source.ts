@@ -194,14 +194,14 @@ export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;
   /** Name of the consumer, unique to this process. */
   readonly consumer: string;
-  /** Whether the same Redis holds the counters. Default: true. */
+  /** Whether this Redis also contains the counters. Default: true. */
   readonly isShared?: boolean;
   readonly claimAfterMs?: number;
 }
 
 /** State of this reader for one workspace's stream. */
 interface Reading {
-  /** Whether this reader may hold unacknowledged entries. */
+  /** Whether this reader may have unacknowledged entries. */
   holds: boolean;
   /** Last claim, as `performance.now()`. */
   claimedAtMs: number;
@@ -309,8 +309,8 @@ export class RedisEventSource implements EventSource {
   }
 
   /**
-   * Reads the entries that this reader already holds. If there are none, claims the entries of a dead reader, or else reads new entries.
-   * Returns `undefined` if the stream has no entries.
+   * Reads the entries that this reader has not acknowledged yet. If there are none, claims the entries of a dead reader, or else reads new
+   * entries. Returns `undefined` if the stream has no entries.
    */
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
     if (!reading.holds) await this.#claim(stream, reading);

@@ -81,7 +81,7 @@ return users
 `,
 );
 
-/** A Redis in which gates have users. A Redis that holds only events grants them other permissions. */
+/** A Redis in which gates have users. A Redis only for events grants them other permissions. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";
@@ -93,7 +93,7 @@ export class RedisGateUsers implements GateUsers {
   readonly #keys: RedisKeys;
   readonly #prefix: string;
 
-  /** The first store holds the expiries. The caller owns the connections of all stores and closes them. */
+  /** The first store records the expiries. The caller owns the connections of all stores and closes them. */
   constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
     this.#stores = stores;
     this.#client = stores[0].client;

@@ -64,8 +64,8 @@ export interface ChangeListener {
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
    * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream. For each workspace in
-   * `lagging`, this is only true of everything committed before its own, earlier time. The stream of one workspace has no `lagging`,
-   * because its `asOfMs` applies to that workspace alone.
+   * `lagging`, this is only true of changes committed before the earlier time in `lagging`. The stream of one workspace has no `lagging`,
+   * because its `asOfMs` concerns only that workspace.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
   /** Called when data on the stream was rejected, after a resulting change or reset was reported. */
@@ -213,7 +213,7 @@ export interface RecordWriter {
   ): Promise<RestartedWorkspaces & { readonly incomplete: readonly string[] }>;
 }
 
-/** Error for a store that holds another projection than expected, because it was flushed or another relay took over. */
+/** Error for a store that contains another projection than expected, because it was flushed or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }

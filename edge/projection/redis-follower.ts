@@ -195,7 +195,7 @@ export class Follower {
       this.#isRestored = false;
       return;
     }
-    // The cache holds no data that is older than this position, so all earlier entries count as delivered.
+    // The cache has no data that is older than this position, so all earlier entries count as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 

@@ -13,7 +13,7 @@ import { defineScript } from "../redis/script.ts";
 /** Maximum number of entries in the history. A reader that is further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
 /**
- * Maximum number of entries in the stream. It holds only the newest entries, for which readers wait; a reader that has missed more reads
+ * Maximum number of entries in the stream. It contains only the newest entries, for which readers wait; a reader that has missed more reads
  * the history. The maximum is small, because one short XREAD can name the stream hundreds of times, which ACLs cannot prevent.
  */
 const STREAM_ENTRIES_MAX = 4;

@@ -39,7 +39,7 @@ const OF_EVENTS: readonly Grant[] = [
 export interface PodAcl {
   readonly workspaceId: string;
   readonly prefix?: string;
-  /** Whether the user is for a Redis that holds only events. */
+  /** Whether the user is for a Redis that contains only events. */
   readonly store?: "all" | "events";
   /** Gate to which the user is restricted: it can read only this gate's policy and write only this pod's report. */
   readonly gate?: { readonly policyId: string; readonly podId: string };

@@ -62,7 +62,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
     Object.defineProperties(connection.options, secrets);
     watchReplyOrder(connection);
   };
-  // A cluster client copies its options once, and opens connections on first use.
+  // A cluster client copies its options only once, and opens each connection when it is first used.
   if (isCluster(client)) client.on("+node", prepare);
   else prepare(client);
   // Callers get the errors of their commands. This listener is required because ioredis would otherwise write errors to the console.

@@ -27,7 +27,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   policy: "p",
 };
 
-/** Field that holds all overrides with a `*`. The field of an exact identifier begins with `=`, so the names never collide. */
+/** Field that contains all overrides with a `*`. The field of an exact identifier begins with `=`, so the two never have the same name. */
 const PATTERNS_FIELD = "*";
 
 export class RedisKeys {

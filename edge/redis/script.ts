@@ -100,7 +100,7 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
   return replies;
 }
 
-/** Variant of `runScripts` that returns a failed call's error in place of its reply. */
+/** Variant of `runScripts` that returns the error of a failed call instead of its reply. */
 export async function runScriptsEach(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   if (isCluster(client)) {
     const run = ({ script, keys, args }: ScriptCall) => runScript(client, script, keys.length, [...keys, ...args]);

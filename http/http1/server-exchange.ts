@@ -53,7 +53,7 @@ export interface UpgradeHead {
   /** Reason phrase; `undefined` selects the standard phrase of the status. */
   readonly reason: string | undefined;
   readonly protocol: string;
-  /** Header lines, except those that name the protocol. */
+  /** Header lines, except the headers that identify the protocol. */
   readonly lines: string;
 }
 

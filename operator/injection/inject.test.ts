@@ -32,7 +32,7 @@ describe("a pod of extreme size", () => {
   };
 
   // Without a limit, the search for a free port would never end and block the operator.
-  test("injection rejects a pod that lists every port and leaves none for the gate", () => {
+  test("injection rejects a pod that lists so many ports that none is free for the gate", () => {
     const everyPort = app({ ports: [{ name: "http", containerPort: 8_080 }, ...numbered(64_512)] });
     expect(refusal(everyPort)).toContain("list 64513 ports; the maximum for a guarded pod is 2000");
   });
@@ -112,7 +112,7 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
-  test("injected gate uses HTTP/2 upstream if the policy says so, and the TLS certificate in the Secret that the pod names", () => {
+  test("injected gate uses HTTP/2 to the app if the policy says so, and the TLS certificate of the annotated Secret", () => {
     const told = { "postern.dev/upstream-protocol": "http1", "postern.dev/tls-secret": "orders-tls" };
     const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }), policy({ protocol: "h2c" }));
     expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
@@ -138,7 +138,7 @@ describe("the gate", () => {
     expect(untold.pod.spec.volumes?.map(({ name }) => name)).not.toContain("postern-tls");
   });
 
-  test("injected gate uses HTTP/1.1 upstream without TLS by default", () => {
+  test("injected gate uses HTTP/1.1 to the app and no TLS by default", () => {
     const { gate, env, pod } = inject(aPod());
     // The policy sets the protocol; this annotation has no meaning.
     const other = inject(aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "h2c" } } }));

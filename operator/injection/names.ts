@@ -9,9 +9,7 @@ export const TLS_VOLUME = "postern-tls";
 /** Volumes that only the gate uses. */
 export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME, TLS_VOLUME];
 
-/**
- * Annotation that names the guarded container port, by its name or number. Used only until the policy exists, which then defines the port.
- */
+/** Annotation with the name or number of the guarded container port. Used only until the policy exists, which then defines the port. */
 export const PORT_ANNOTATION = "postern.dev/target-port";
 /** Annotation with the name of the Secret that contains the TLS certificate of the gate's port. */
 export const TLS_SECRET_ANNOTATION = "postern.dev/tls-secret";

@@ -22,7 +22,7 @@ const aPod = (more: { spec?: object; status?: object; metadata?: object } = {}):
   status: { phase: "Running", containerStatuses: [{}], ...more.status },
 });
 
-test("pod summaries of 10,000 pods use a few megabytes and hold no environment values", () => {
+test("pod summaries of 10,000 pods use a few megabytes and contain no environment values", () => {
   const text = JSON.stringify(trimPod(aPod()));
   expect(text.length).toBeLessThan(400);
   expect(text).not.toContain("secret");

@@ -47,7 +47,7 @@ function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string
   const foreign = storeFinalizersOf(object).find(
     (finalizer) =>
       finalizer !== finalizerOf(workspace) &&
-      // `FINALIZER`, which names no workspace, stands for the default workspace.
+      // `FINALIZER` contains no workspace name; it means the default workspace.
       !(finalizer === FINALIZER && workspace.isDefault),
   );
   if (foreign === undefined) return undefined;

@@ -17,7 +17,7 @@ test.each([
   expect(managerFor(manager, "main/Role/dev/mine")).toBe(says);
 });
 
-test("API error message omits foreign manager names and keeps its punctuation", () => {
+test("managers of other namespaces are removed from an API error message, and its punctuation is kept", () => {
   const text = "The role role_1 is managed by main/Role/prod/editor.v2. Edit main/Role/dev/mine instead.";
   expect(withoutForeignManagers(text, "main/Role/dev/mine")).toBe(
     "The role role_1 is managed by a Role of another namespace. Edit main/Role/dev/mine instead.",

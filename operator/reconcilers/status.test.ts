@@ -70,7 +70,7 @@ test("Ready condition applies only to its observed generation", () => {
   expect(wasReady(anObject("Role", {}, { status, generation: 2 }))).toBe(false);
 });
 
-test("unavailable API adds Reconciling once and leaves Ready unchanged", () => {
+test("while the API is unavailable, the status gets the condition Reconciling once, and Ready is unchanged", () => {
   const { status } = statusOf(input(ready("done")));
   const object = anObject("Role", {}, { status });
   const away = progressing("ApiUnavailable", "unreachable");

@@ -79,8 +79,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
   /**
-   * Begins or extends the term. `sentAt` is the time at which the renewal was sent. Other replicas count from its arrival, which may be
-   * long before the response.
+   * Begins or extends the term. `sentAt` is the time at which the renewal was sent. For other replicas, the term starts when the renewal
+   * arrives, which may be long before this replica receives the response.
    */
   const lead = (sentAt: number, { spec }: Lease) => {
     renewedAt = sentAt;

@@ -17,7 +17,7 @@ export interface CollectedKeys {
   close(): void;
 }
 
-/** Debounces keys: passes on each key once, `afterMs` after the first call of a series. */
+/** Debounces keys: passes each key on only once, `afterMs` after the first of a series of calls with it. */
 export function collectKeys(afterMs: number, pass: (key: ObjectKey) => void): CollectedKeys {
   const keys = new Map<string, ObjectKey>();
   let timer: NodeJS.Timeout | undefined;

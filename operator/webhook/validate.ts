@@ -19,9 +19,9 @@ const Policy = z.object({ spec: z.object({ rules: z.array(z.unknown()) }) });
 const Rule = z.object({ permissions: z.string().max(QUERY_CHARS_MAX) });
 
 /**
- * Rejects an ApiKeyPolicy with invalid permission queries, which its CRD schema cannot detect. Warns about rules that are
- * probably not what their author meant. Checks nothing else, because the API server has already validated the rest against the installed
- * CRD, which may be newer than this operator.
+ * Rejects an ApiKeyPolicy with invalid permission queries, which its CRD schema cannot detect. Warns about rules that are probably not what
+ * their author meant. Checks nothing else: the API server has already validated the object against the installed CRD, which may be newer
+ * than this operator.
  */
 export function validatePolicy({ kind, object }: AdmissionRequest): Admission {
   if (kind.kind !== "ApiKeyPolicy") return ADMITTED;

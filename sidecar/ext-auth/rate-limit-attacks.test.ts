@@ -81,7 +81,7 @@ const remaining = async (...args: Parameters<typeof ask>): Promise<number | unde
   (await ask(...args)).statuses[0]?.limitRemaining;
 
 describe("descriptors", () => {
-  test("Envoy rate limit service distinguishes descriptors with thousands of entries by the last entry", async () => {
+  test("Envoy rate limit service distinguishes descriptors with thousands of entries that differ only in the last one", async () => {
     const entries = (last: string) =>
       Array.from({ length: 5_000 }, (_, at) => ({ key: "k", value: at === 4_999 ? last : "v" }));
     const limit = perHour(1);

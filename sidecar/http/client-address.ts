@@ -10,7 +10,7 @@ import { withoutPort } from "../../core/verification/ip-address.ts";
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
 /**
- * Compiles the policy's definition of the client's address; `undefined` if the policy has none, in which case the API's IP list is not
+ * Compiles the policy's definition of the client's address. Returns `undefined` if the policy has none; the API's IP list is then not
  * checked.
  */
 export function compileClientAddress(from: CompiledPolicy["clientAddress"]): FindClientAddress | undefined {

@@ -84,13 +84,13 @@ describe("forwarded headers", () => {
     expect(readLines(header, "Accept: */*").forwarded).toEqual(lines("host: app", "Accept: */*"));
   });
 
-  test("readHead removes all headers that Connection names, in any case", () => {
+  test("readHead removes all headers listed in `Connection`, in upper or lower case", () => {
     expect(
       readLines("Connection: X-Secret, keep-alive", "x-secret: a", "X-SECRET: b", "Accept: */*").forwarded,
     ).toEqual(lines("host: app", "Accept: */*"));
   });
 
-  test("readHead keeps the framing headers even if Connection names them", () => {
+  test("readHead keeps the framing headers even if `Connection` lists them", () => {
     expect(readLines("Connection: content-length, host", "Content-Length: 3").forwarded).toEqual(
       lines("host: app", "content-length: 3"),
     );

@@ -121,7 +121,7 @@ describe.each([
 const NO_TRAILERS =
   "Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nCache-Control: public\r\nLocation: /a\r\nX-Request-ID: forged\r\nRateLimit-Remaining: 9\r\n";
 
-test("trailers exclude forbidden fields and fields that `Connection` names", async () => {
+test("trailers exclude forbidden fields and fields that `Connection` lists", async () => {
   const app = await startApp();
   app.server.removeAllListeners("request");
   app.server.on("request", (req) => {

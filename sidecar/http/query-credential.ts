@@ -11,7 +11,7 @@ export interface QueryReading {
 
 export type ReadQuery = (query: string) => QueryReading;
 
-/** Compiles a reader for the policy's query parameters; `undefined` if the policy names none, as most policies do. */
+/** Compiles a reader for the query parameters in which the policy looks for keys; `undefined` if there are none, as in most policies. */
 export function compileQueryReader(locations: readonly CredentialLocation[]): ReadQuery | undefined {
   const orderByName = new Map<string, number>();
   for (const [at, location] of locations.entries()) {

@@ -99,7 +99,7 @@ test.each(["length", "chunked"] as const)(
   },
 );
 
-test("pipelined uploads whose bytes share reads arrive unchanged", async () => {
+test("pipelined uploads reach the app unchanged even if one read contains bytes of several", async () => {
   const hashes: string[] = [];
   const app = await startApp((req, res) => {
     const hash = createHash("sha256");

@@ -38,7 +38,7 @@ export interface AppConnectionOptions {
   readonly connectMs: number;
   readonly headersMs: number;
   readonly bodyIdleMs: number;
-  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
+  /** Replaces `bodyIdleMs` for server-sent event streams, which may be idle for a long time. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
   /** Whether the gate may still send data after the app has half-closed the connection. Upgrades require this. */
@@ -322,8 +322,8 @@ function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Sock
 }
 
 /**
- * Size at which reading of a request body pauses until the app has taken the data: one read. With Node's default of 64 KiB, a body that
- * starts while the connection opens would be read a second time, which takes 16 MiB more for 256 such bodies.
+ * Number of unsent bytes at which reading of a request body pauses. It is small, so that reading pauses after the first read. With Node's
+ * default of 64 KiB, a body that starts while the connection opens would be read a second time, which takes 16 MiB more for 256 such bodies.
  */
 const BUFFERED = { writableHighWaterMark: 16 * 1024 };
 const JOINED_BYTES_MAX = 16 * 1024;

@@ -41,7 +41,7 @@ export type PassableHead =
       /** Value of Content-Length; `undefined` if absent. */
       readonly length: number | undefined;
       readonly isDated: boolean;
-      /** Fields that `Connection` names. They are removed from the headers and the trailers. */
+      /** Fields listed in `Connection`. They are removed from the headers and the trailers. */
       readonly named: ReadonlySet<string> | undefined;
       /** Value of the `Trailer` header, which announces trailers. */
       readonly trailer: string | undefined;
@@ -149,7 +149,7 @@ function collect(
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
     const { lower, meaning } = known.get(name) ?? lookUp(name);
-    // A transfer coding applies to the body even if `Connection` names its header.
+    // A transfer coding applies to the body even if `Connection` lists its header.
     if (meaning !== CODING && named?.has(lower)) continue;
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {

@@ -97,7 +97,7 @@ interface Sides {
   readonly around: QueryScope;
 }
 
-/** Merges the two columns of each USING name into one column, which is taken from the side that keeps all rows. */
+/** Merges the two columns of each name in USING into one column, which is taken from the side that keeps all rows. */
 function joinUsing(join: Join, { left, right, source, around }: Sides): ResolvedFrom {
   const pairs = join.using.map((name) => ({ name, left: usingColumn(left, name), right: usingColumn(right, name) }));
   const conditions = pairs.map((pair) =>

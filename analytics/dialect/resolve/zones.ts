@@ -4,7 +4,7 @@ import type { Span } from "../tree.ts";
 const DAY_MS = 86_400_000;
 const UTC = /^(UTC|Etc\/UTC)$/;
 
-/** Returns the time zone that a query names: `undefined` for UTC. Names are case-sensitive, as in ClickHouse. */
+/** Returns the time zone for a name in a query; `undefined` for UTC. Names are case-sensitive, as in ClickHouse. */
 export function readZone(name: string, span: Span): string | undefined {
   if (UTC.test(name)) return undefined;
   if (isZone(name)) return name;

@@ -29,7 +29,7 @@ test("label selection ignores policies of other namespaces, deleted policies and
   expect(selectorOf(anObject("ApiKeyPolicy", null))).toBeUndefined();
 });
 
-test("policy named by the pod is chosen in the pod's namespace even if missing", () => {
+test("a policy named by the pod is chosen in the pod's namespace, even if the policy does not exist", () => {
   const elsewhere = policy({ app: "x" }, { name: "named", namespace: "bank" });
   const here = policy({ app: "x" }, { name: "named" });
   expect(choosePolicy(pod({}, "named"), [elsewhere, here])).toEqual({ policy: here, name: "named", overridden: [] });

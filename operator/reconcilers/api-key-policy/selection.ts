@@ -94,7 +94,9 @@ export function selectedBy(
   };
 }
 
-/** Returns the sorted names of the injected gates in running pods that name the policy. Used for policies without a selector. */
+/**
+ * Returns the sorted names of the injected gates in running pods whose annotation names the policy. Used for policies without a selector.
+ */
 export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly PodSummary[]): readonly string[] =>
   pods
     .filter(({ isRunning, gate, policy }) => isRunning && gate !== undefined && policy === name)

@@ -202,7 +202,7 @@ const verdictOnWrite = (refused: string, { metadata: { namespace } }: ManifestOb
   refused.startsWith("422") ? stalled("SecretNotOwned", refused) : missingRights(namespace, refused);
 
 /**
- * Returns the verdict for missing permissions. `why` is the message of the API server, which names the user, the verb and the namespace.
+ * Returns the verdict for missing permissions. `why` is the message of the API server, which contains the user, the verb and the namespace.
  */
 const missingRights = (namespace: string, why: string): Verdict =>
   progressing(
