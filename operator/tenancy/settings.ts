@@ -37,17 +37,17 @@ const NameGrant = z.strictObject({
     .min(1)
     .max(1000)
     .describe(
-      "Values of `spec.name`. `orders.*` means all that begin with `orders.`; names of roles are compared ignoring case.",
+      "Values of `spec.name`. `orders.*` means all that begin with `orders.`. Role names are compared ignoring case.",
     ),
   namespaces: z
     .array(NamespacePattern)
     .max(1000)
-    .describe("The only Kubernetes namespaces whose objects may use these names; an empty list forbids them."),
+    .describe("The only Kubernetes namespaces whose objects may use these names. An empty list means none."),
   kinds: z
     .array(z.enum(NAMED_KINDS))
     .min(1)
     .default([...NAMED_KINDS])
-    .describe("Kinds whose names the grant allows. Default: both."),
+    .describe("Kinds of objects to whose names the grant applies. Default: both."),
   workspace: WorkspaceName.optional().describe("Workspace in which the grant applies. Default: all workspaces."),
 });
 export type NameGrant = z.output<typeof NameGrant>;

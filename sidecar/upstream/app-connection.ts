@@ -323,7 +323,8 @@ function openTls({ host, port, isHalfOpen = false }: AppConnectionOptions): Sock
 
 /**
  * Number of unsent bytes at which reading of a request body pauses. It is small, so that reading pauses after the first read. With Node's
- * default of 64 KiB, a body that starts while the connection opens would be read a second time, which takes 16 MiB more for 256 such bodies.
+ * default of 64 KiB, a body that starts while the connection opens would be read a second time, which takes 16 MiB more for 256 such
+ * bodies.
  */
 const BUFFERED = { writableHighWaterMark: 16 * 1024 };
 const JOINED_BYTES_MAX = 16 * 1024;
