@@ -179,7 +179,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     source,
     workspaces,
     cluster,
-    looks: policyCache,
+    policyCache: policyCache,
     synced,
     syncs,
     pods,

@@ -101,9 +101,9 @@ export async function watchHealth(parts: {
   function logChanges(before: Health, now: Health): void {
     for (const reason of REASONS) {
       if (now.degradations.includes(reason)) {
-        const looks = (lasting.get(reason) ?? 0) + 1;
-        lasting.set(reason, looks);
-        if (looks === LOGGED_AFTER_POLLS) log.warn({ degradation: reason }, DEGRADATIONS[reason]);
+        const polls = (lasting.get(reason) ?? 0) + 1;
+        lasting.set(reason, polls);
+        if (polls === LOGGED_AFTER_POLLS) log.warn({ degradation: reason }, DEGRADATIONS[reason]);
       } else if ((lasting.get(reason) ?? 0) >= LOGGED_AFTER_POLLS) {
         lasting.delete(reason);
         log.info({ degradation: reason }, "no longer degraded");

@@ -28,7 +28,7 @@ import { EventLines } from "./schema.ts";
  *
  * Gates write these streams, and a compromised gate can write anything: a key of another type, invalid entries of any size and id, no
  * group. So a script reads one entry at a time until the batch is full, which bounds the cost of one call. Each call concerns one
- * workspace, except `look`, which reads the size of each stream and attributes each failure to its workspace.
+ * workspace, except `INSPECT`, which reads the size of each stream and attributes each failure to its workspace.
  */
 
 const GROUP = "ingest";
@@ -48,15 +48,15 @@ const ENTRIES_MAX = 500;
 /** Maximum bytes of an entry id: two 64-bit numbers, a hyphen and a space. */
 const ENTRY_ID_BYTES_MAX = 42;
 /** Maximum streams per script call. */
-const LOOK_MAX = 500;
+const STREAMS_MAX = 500;
 
 /**
  * Inspects streams. KEYS: stream and quota of each workspace. Reply: the store's time in ms, then for each non-empty stream its index, the
  * number of entries, the bytes, the id of the first entry, and the first bytes of the quota; for each key that is not a stream (it is
  * removed) its index, -1, and its type; for each unreadable one its index, -2, and the error.
  */
-export const LOOK = defineScript(
-  { keys: 2 * LOOK_MAX },
+export const INSPECT = defineScript(
+  { keys: 2 * STREAMS_MAX },
   `${SHARED_LUA}
 local seen = {string.format('%.0f', now_ms())}
 for place = 1, #KEYS / 2 do
@@ -146,7 +146,7 @@ return #ids
  * after which a reader counts as dead. Reply: the number of removed readers.
  */
 export const TIDY = defineScript(
-  { keys: LOOK_MAX, args: 3, argBytes: 512 },
+  { keys: STREAMS_MAX, args: 3, argBytes: 512 },
   `
 local removed = 0
 for _, key in ipairs(KEYS) do
@@ -228,7 +228,7 @@ export class RedisEventSource implements EventSource {
   }
 
   async measure(workspaceIds: readonly string[]): Promise<StreamsSeen> {
-    const size = isCluster(this.#client) ? 1 : LOOK_MAX;
+    const size = isCluster(this.#client) ? 1 : STREAMS_MAX;
     const groups: (readonly string[])[] = [];
     for (let at = 0; at < workspaceIds.length; at += size) groups.push(workspaceIds.slice(at, at + size));
     const measured = await Promise.all(groups.map((group) => this.#measure(group)));
@@ -264,7 +264,7 @@ export class RedisEventSource implements EventSource {
   /** Leaves every group that this reader has read from, and releases the lease. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
-    const size = isCluster(this.#client) ? 1 : LOOK_MAX;
+    const size = isCluster(this.#client) ? 1 : STREAMS_MAX;
     const work: Promise<unknown>[] = [this.#budget.leave()];
     for (let at = 0; at < streams.length; at += size) {
       const group = streams.slice(at, at + size);
@@ -279,7 +279,7 @@ export class RedisEventSource implements EventSource {
     const setAside: { workspaceId: string; type: string }[] = [];
     const failed: { workspaceId: string; error: Error }[] = [];
     const named = workspaceIds.flatMap((id) => [this.#keys.events(id), this.#keys.eventsQuota(id)]);
-    const reply = await answered(runScript(this.#client, LOOK, named.length, named));
+    const reply = await answered(runScript(this.#client, INSPECT, named.length, named));
     const [nowMs, ...seen] = reply as [
       string,
       ...[place: number, entries: number, is: unknown, firstId: string, quota: unknown][],

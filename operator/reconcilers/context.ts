@@ -21,7 +21,7 @@ export interface OperatorContext {
   /** Name of this cluster or directory, unique within the database. */
   readonly cluster: string;
   /** Cached policies, for reconciles between two full reads. */
-  readonly looks: PolicyCache;
+  readonly policyCache: PolicyCache;
   /** Cached objects of the other kinds, as long as they match their manifests. */
   readonly synced: SyncedObjects;
   readonly syncs: SyncTimes;

@@ -133,7 +133,7 @@ async function polledAt(count: number): Promise<Record<string, number>> {
     source,
     workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: () => store.rootKey })),
     cluster: unique,
-    looks: createPolicyCache(),
+    policyCache: createPolicyCache(),
     synced: createSyncedObjects(300_000),
     syncs: createSyncTimes(),
     pods: { in: () => [] },

@@ -65,7 +65,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     source,
     workspaces: oneWorkspace(api),
     cluster: "test",
-    looks: createPolicyCache(),
+    policyCache: createPolicyCache(),
     synced: createSyncedObjects(300_000),
     syncs: createSyncTimes(),
     pods: undefined,
@@ -85,7 +85,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
     if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
     // No poll runs here that would report changes since the last read.
-    within.looks.forget(one.metadata);
+    within.policyCache.forget(one.metadata);
     within.synced.forget(one.kind as Kind, one.metadata);
     return await reconciler.reconcile(one.metadata, within);
   };

@@ -3,7 +3,7 @@ import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { anObject, managerOfIt } from "../../test/builders.ts";
 import { parseSpec } from "../spec.ts";
 import type { ObservedPolicy } from "./observed.ts";
-import { createPolicyCache, type Picture, type PolicyCache } from "./policy-cache.ts";
+import { createPolicyCache, type ListedPolicy, type PolicyCache } from "./policy-cache.ts";
 import { duePolls } from "./poll.ts";
 import type { Pace } from "./poll-pace.ts";
 
@@ -13,22 +13,22 @@ const SPEC = { api: { name: "orders" }, target: { port: 80 } };
 const REPORTS = { pods: 2, updated: 2, maxStalenessMs: 900, podIds: ["shop/a", "shop/b"] };
 const onStale = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } as const;
 
-function lookAt(
-  looks: PolicyCache,
-  { seenAtMs = 1000, name = "it", lookId: pollId = looks.begin({ ...KEY, name }) } = {},
+function readInto(
+  policyCache: PolicyCache,
+  { seenAtMs = 1000, name = "it", readId: pollId = policyCache.begin({ ...KEY, name }) } = {},
 ) {
   const object = anObject("ApiKeyPolicy", SPEC, { name });
   const observed = {
     object,
     parsed: parseSpec(ApiKeyPolicySpec, object),
-    stored: { ...aPicture({ uid: object.metadata.uid }), onStale },
+    stored: { ...aListedPolicy({ uid: object.metadata.uid }), onStale },
     seenAtMs,
     pollId,
   } as unknown as ObservedPolicy;
   return { object, observed };
 }
 
-const aPicture = (more: Partial<Picture> = {}): Picture => ({
+const aListedPolicy = (more: Partial<ListedPolicy> = {}): ListedPolicy => ({
   policyId: "pol_1",
   workspaceId: "ws_1",
   apiId: "api_12345678",
@@ -43,19 +43,19 @@ const aPicture = (more: Partial<Picture> = {}): Picture => ({
 });
 
 function remembered() {
-  const looks = createPolicyCache();
-  const { object, observed } = lookAt(looks);
-  looks.remember({ observed, pace: undefined });
-  return { looks, object };
+  const policyCache = createPolicyCache();
+  const { object, observed } = readInto(policyCache);
+  policyCache.remember({ observed, pace: undefined });
+  return { policyCache, object };
 }
 
 test("PolicyCache returns the last read with the newest gate reports", () => {
-  const { looks, object } = remembered();
-  expect(looks.get(object)?.stored?.dataPlane).toEqual(REPORTS);
+  const { policyCache, object } = remembered();
+  expect(policyCache.get(object)?.stored?.dataPlane).toEqual(REPORTS);
   const reports = { pods: 3, updated: 2, maxStalenessMs: 12 };
-  expect(looks.show(KEY, aPicture({ dataPlane: reports }), 2000)).toBe(true);
-  expect(looks.get(object)?.stored).toMatchObject({ version: 3, dataPlane: reports });
-  expect(looks.show(KEY, aPicture({ dataPlane: reports }), 3000)).toBe(false);
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane: reports }), 2000)).toBe(true);
+  expect(policyCache.get(object)?.stored).toMatchObject({ version: 3, dataPlane: reports });
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane: reports }), 3000)).toBe(false);
 });
 
 test.each([
@@ -63,10 +63,10 @@ test.each([
   { name: "another object of the same name", metadata: { uid: "uid-2" } },
   { name: "an object that is being deleted", metadata: { deletionTimestamp: "2026-01-02T00:00:00Z" } },
 ])("PolicyCache returns nothing for $name", ({ metadata }) => {
-  expect(remembered().looks.get(anObject("ApiKeyPolicy", SPEC, metadata))).toBeUndefined();
+  expect(remembered().policyCache.get(anObject("ApiKeyPolicy", SPEC, metadata))).toBeUndefined();
 });
 
-test.each<{ name: string; change: Partial<Picture> }>([
+test.each<{ name: string; change: Partial<ListedPolicy> }>([
   { name: "another version", change: { version: 4 } },
   { name: "another generation", change: { generation: 2 } },
   { name: "another uid", change: { uid: "uid-2" } },
@@ -77,21 +77,21 @@ test.each<{ name: string; change: Partial<Picture> }>([
   { name: "an API without a manager", change: { api: { name: "orders" } } },
   { name: "a deleted API", change: { api: undefined } },
 ])("PolicyCache requires a full read after a poll with $name", ({ change }) => {
-  const { looks, object } = remembered();
-  expect(looks.show(KEY, aPicture(change), 2000)).toBe(true);
-  expect(looks.get(object)).toBeUndefined();
+  const { policyCache, object } = remembered();
+  expect(policyCache.show(KEY, aListedPolicy(change), 2000)).toBe(true);
+  expect(policyCache.get(object)).toBeUndefined();
 });
 
 test("PolicyCache requires a full read when the policy is missing from the list", () => {
-  const { looks, object } = remembered();
-  expect(looks.show(KEY, undefined, 2000)).toBe(true);
-  expect(looks.get(object)).toBeUndefined();
+  const { policyCache, object } = remembered();
+  expect(policyCache.show(KEY, undefined, 2000)).toBe(true);
+  expect(policyCache.get(object)).toBeUndefined();
 });
 
 test("PolicyCache ignores a poll that started before the last full read", () => {
-  const { looks, object } = remembered();
-  expect(looks.show(KEY, aPicture({ version: 2 }), 999)).toBe(false);
-  expect(looks.get(object)?.stored?.version).toBe(3);
+  const { policyCache, object } = remembered();
+  expect(policyCache.show(KEY, aListedPolicy({ version: 2 }), 999)).toBe(false);
+  expect(policyCache.get(object)?.stored?.version).toBe(3);
 });
 
 test.each([
@@ -106,75 +106,76 @@ test.each([
   },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
 ])("PolicyCache requests a new status only when necessary ($isNew): $name", ({ dataPlane, isNew }) => {
-  const { looks } = remembered();
-  expect(looks.show(KEY, aPicture({ dataPlane }), 2000)).toBe(isNew);
+  const { policyCache } = remembered();
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane }), 2000)).toBe(isNew);
 });
 
 test("PolicyCache detects staleness above the policy bound between status steps", () => {
-  const looks = createPolicyCache();
-  const { observed } = lookAt(looks);
+  const policyCache = createPolicyCache();
+  const { observed } = readInto(policyCache);
   const stored = { ...observed.stored, onStale: { ...onStale, afterMs: 7000 } };
-  looks.remember({ observed: { ...observed, stored } as unknown as ObservedPolicy, pace: undefined });
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 6000 } }), 2000)).toBe(true);
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 8000 } }), 3000)).toBe(true);
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 9000 } }), 4000)).toBe(false);
+  policyCache.remember({ observed: { ...observed, stored } as unknown as ObservedPolicy, pace: undefined });
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane: { ...REPORTS, maxStalenessMs: 6000 } }), 2000)).toBe(true);
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane: { ...REPORTS, maxStalenessMs: 8000 } }), 3000)).toBe(true);
+  expect(policyCache.show(KEY, aListedPolicy({ dataPlane: { ...REPORTS, maxStalenessMs: 9000 } }), 4000)).toBe(false);
 });
 
 describe("a forgotten policy", () => {
   test("PolicyCache discards a full read if the policy was removed during the read", () => {
-    const looks = createPolicyCache();
-    const { object, observed } = lookAt(looks);
-    looks.forget(KEY);
-    looks.remember({ observed, pace: undefined });
-    expect(looks.get(object)).toBeUndefined();
+    const policyCache = createPolicyCache();
+    const { object, observed } = readInto(policyCache);
+    policyCache.forget(KEY);
+    policyCache.remember({ observed, pace: undefined });
+    expect(policyCache.get(object)).toBeUndefined();
   });
 
   test("PolicyCache entry that was forgotten does not return when a status is computed from it", () => {
-    const { looks, object } = remembered();
-    const recalled = looks.get(object);
-    looks.forget(KEY);
-    if (recalled !== undefined) looks.remember({ observed: { ...recalled, object }, pace: undefined });
-    expect(looks.get(object)).toBeUndefined();
+    const { policyCache, object } = remembered();
+    const recalled = policyCache.get(object);
+    policyCache.forget(KEY);
+    if (recalled !== undefined) policyCache.remember({ observed: { ...recalled, object }, pace: undefined });
+    expect(policyCache.get(object)).toBeUndefined();
   });
 });
 
 test("PolicyCache reports a poll interval for a policy whose state may change soon", () => {
   const paces: Pace[] = [];
-  const looks = createPolicyCache((pace) => paces.push(pace));
-  looks.remember({ observed: lookAt(looks).observed, pace: { soonMs: 1000, sinceMs: 5 } });
-  looks.remember({ observed: lookAt(looks).observed, pace: undefined });
+  const policyCache = createPolicyCache((pace) => paces.push(pace));
+  policyCache.remember({ observed: readInto(policyCache).observed, pace: { soonMs: 1000, sinceMs: 5 } });
+  policyCache.remember({ observed: readInto(policyCache).observed, pace: undefined });
   expect(paces).toEqual([{ soonMs: 1000, sinceMs: 5 }]);
 });
 
 test("PolicyCache repeats full reads in order and at a limited rate", () => {
-  const looks = createPolicyCache();
+  const policyCache = createPolicyCache();
   for (const [name, seenAtMs] of [
     ["z", 100],
     ["a", 200],
     ["m", 300],
   ] as const) {
-    looks.remember({ observed: lookAt(looks, { name, seenAtMs }).observed, pace: undefined });
+    policyCache.remember({ observed: readInto(policyCache, { name, seenAtMs }).observed, pace: undefined });
   }
   // A status computed from the cache does not count as a read.
-  const [oldest] = looks.list();
-  if (oldest !== undefined) looks.remember(oldest);
+  const [oldest] = policyCache.list();
+  if (oldest !== undefined) policyCache.remember(oldest);
   const names = (beforeMs: number, max: number) =>
-    duePolls(looks.list(), beforeMs, max).map(({ observed }) => observed.object.metadata.name);
+    duePolls(policyCache.list(), beforeMs, max).map(({ observed }) => observed.object.metadata.name);
   expect(names(1000, 2)).toEqual(["z", "a"]);
   expect(names(250, 9)).toEqual(["z", "a"]);
   expect(names(1000, 0)).toEqual([]);
 });
 
 test("PolicyCache remembers the last report time of a limited number of gates", () => {
-  const looks = createPolicyCache();
+  const policyCache = createPolicyCache();
   const dataPlane = (podIds: string[]) => ({ pods: podIds.length, updated: 0, maxStalenessMs: 0, podIds });
-  const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);
+  const show = (podIds: string[], atMs: number) =>
+    policyCache.show(KEY, { dataPlane: dataPlane(podIds) } as ListedPolicy, atMs);
   show(["shop/a", "shop/b"], 1_000);
   show(["shop/b"], 2_000);
   // A poll without readable reports changes nothing.
-  looks.show(KEY, undefined, 3_000);
-  looks.forget(KEY);
-  expect([...looks.reporters(KEY)]).toEqual([
+  policyCache.show(KEY, undefined, 3_000);
+  policyCache.forget(KEY);
+  expect([...policyCache.reporters(KEY)]).toEqual([
     ["shop/a", 1_000],
     ["shop/b", 2_000],
   ]);
@@ -183,9 +184,9 @@ test("PolicyCache remembers the last report time of a limited number of gates", 
       Array.from({ length: 1_000 }, (_, n) => `forged/${i}-${n}`),
       4_000 + i,
     );
-  expect(looks.reporters(KEY).size).toBe(2_000);
+  expect(policyCache.reporters(KEY).size).toBe(2_000);
   show(["shop/b"], 9_000);
-  expect(looks.reporters(KEY).get("shop/b")).toBe(9_000);
-  looks.drop(KEY);
-  expect(looks.reporters(KEY).size).toBe(0);
+  expect(policyCache.reporters(KEY).get("shop/b")).toBe(9_000);
+  policyCache.drop(KEY);
+  expect(policyCache.reporters(KEY).size).toBe(0);
 });

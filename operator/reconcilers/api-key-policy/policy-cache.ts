@@ -19,7 +19,7 @@ import { isOverAdmitted } from "./sidecars.ts";
  */
 
 /** Result of a poll for one policy. */
-export type Picture = Data<"policies.listStatus">[number];
+export type ListedPolicy = Data<"policies.listStatus">[number];
 
 export interface PolicyReading {
   readonly observed: ObservedPolicy;
@@ -39,15 +39,15 @@ export interface PolicyCache {
    * Stores the result of a full read. Ignores the result if the policy was dropped after the read began, because the read may have missed
    * the change.
    */
-  remember(look: PolicyReading): void;
+  remember(reading: PolicyReading): void;
   forget(key: ObjectKey): void;
   /** Returns the cached state with the newest reports; `undefined` if the policy must be read completely. */
   get(object: ManifestObject): ObservedPolicy | undefined;
   /**
-   * Applies the result of a poll that began at `atMs`, and returns whether the policy must be reconciled. `picture` is `undefined` if the
+   * Applies the result of a poll that began at `atMs`, and returns whether the policy must be reconciled. `listed` is `undefined` if the
    * policy is not in the list.
    */
-  show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
+  show(key: ObjectKey, listed: ListedPolicy | undefined, atMs: number): boolean;
   /**
    * Returns the time of the last report of each gate of a policy, Unix ms, by the name under which the gate reports. If there are too many
    * gates, includes only those with the newest reports.
@@ -100,39 +100,39 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       return count;
     },
 
-    remember: (look) => {
-      const { object, pollId, stored } = look.observed;
+    remember: (reading) => {
+      const { object, pollId, stored } = reading.observed;
       const name = formatKey(object.metadata);
       if (begun.get(name) !== pollId) return;
-      observe(object.metadata, stored?.dataPlane, look.observed.seenAtMs);
-      readings.set(name, { ...look, dataPlane: stored?.dataPlane });
-      if (look.pace !== undefined) onPace(look.pace);
+      observe(object.metadata, stored?.dataPlane, reading.observed.seenAtMs);
+      readings.set(name, { ...reading, dataPlane: stored?.dataPlane });
+      if (reading.pace !== undefined) onPace(reading.pace);
     },
 
     forget,
 
     get: (object) => {
       const { uid, generation, deletionTimestamp } = object.metadata;
-      const look = readings.get(formatKey(object.metadata));
-      if (look === undefined || deletionTimestamp !== undefined) return undefined;
-      const known = look.observed.object.metadata;
+      const reading = readings.get(formatKey(object.metadata));
+      if (reading === undefined || deletionTimestamp !== undefined) return undefined;
+      const known = reading.observed.object.metadata;
       if (known.uid !== uid || known.generation !== generation) return undefined;
-      const { stored } = look.observed;
-      return stored && { ...look.observed, stored: { ...stored, dataPlane: look.dataPlane } };
+      const { stored } = reading.observed;
+      return stored && { ...reading.observed, stored: { ...stored, dataPlane: reading.dataPlane } };
     },
 
-    show: (key, picture, atMs) => {
+    show: (key, listed, atMs) => {
       const name = formatKey(key);
-      observe(key, picture?.dataPlane, atMs);
-      const look = readings.get(name);
+      observe(key, listed?.dataPlane, atMs);
+      const reading = readings.get(name);
       // A full read began after this poll, so its result is newer.
-      if (look === undefined || atMs < look.observed.seenAtMs) return false;
-      if (picture === undefined || !isAsSeen(picture, look.observed)) {
+      if (reading === undefined || atMs < reading.observed.seenAtMs) return false;
+      if (listed === undefined || !isAsSeen(listed, reading.observed)) {
         forget(key);
         return true;
       }
-      readings.set(name, { ...look, dataPlane: picture.dataPlane });
-      return !isSameToReaders(picture.dataPlane, look.dataPlane, look.observed);
+      readings.set(name, { ...reading, dataPlane: listed.dataPlane });
+      return !isSameToReaders(listed.dataPlane, reading.dataPlane, reading.observed);
     },
 
     reporters: (key) => heard.get(formatKey(key)) ?? new Map(),
@@ -147,10 +147,10 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
 }
 
 /** Returns whether the database still contains the policy and the API that a full read found. Pure. */
-function isAsSeen(picture: Picture, { stored }: ObservedPolicy): boolean {
+function isAsSeen(listed: ListedPolicy, { stored }: ObservedPolicy): boolean {
   if (stored === undefined) return false;
   const { dataPlane: _, onStale: __, ...known } = stored;
-  const { dataPlane: ___, ...now } = picture;
+  const { dataPlane: ___, ...now } = listed;
   return isDeepStrictEqual(now, known);
 }
 

@@ -6,7 +6,7 @@ import type { ManifestObject } from "../../source/contract.ts";
 import { anObject } from "../../test/builders.ts";
 import type { OperatorContext } from "../context.ts";
 import type { ObservedPolicy } from "./observed.ts";
-import { createPolicyCache, type Picture } from "./policy-cache.ts";
+import { createPolicyCache, type ListedPolicy } from "./policy-cache.ts";
 import { type PolicyPoll, startPolicyPoll } from "./poll.ts";
 
 const polls: PolicyPoll[] = [];
@@ -17,7 +17,7 @@ afterEach(async () => {
 const policyIn = (namespace: string): ManifestObject =>
   anObject("ApiKeyPolicy", {}, { namespace, uid: `uid-${namespace}` });
 const managerOf = (namespace: string): string => `test/ApiKeyPolicy/${namespace}/it`;
-const pictureOf = (namespace: string, version: number): Picture => ({
+const pictureOf = (namespace: string, version: number): ListedPolicy => ({
   policyId: `pol_${namespace}`,
   workspaceId: "ws_1",
   apiId: "api_1",
@@ -42,29 +42,29 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
     }),
   );
   const policies = [...apis.keys()].map(policyIn);
-  const looks = createPolicyCache();
+  const policyCache = createPolicyCache();
   for (const object of policies) {
     const { namespace } = object.metadata;
     const stored = pictureOf(namespace, 1);
-    const pollId = looks.begin(object.metadata);
+    const pollId = policyCache.begin(object.metadata);
     const observed = { object, stored, pollId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
-    looks.remember({ observed, pace: undefined });
+    policyCache.remember({ observed, pace: undefined });
   }
   const added: string[] = [];
   const ctx = {
     source: { list: () => policies },
     workspaces: { resolve: (namespace: string) => ({ workspace: { api: apis.get(namespace) } }) },
     cluster: "test",
-    looks,
+    policyCache,
     resyncMs: 300_000,
     nowMs: Date.now,
   } as unknown as OperatorContext;
   const poll = startPolicyPoll({ ctx, add: ({ namespace }) => added.push(namespace), log: pino({ level: "silent" }) });
   polls.push(poll);
-  return { poll, added, asked, looks, policies };
+  return { poll, added, asked, policyCache, policies };
 }
 
-const respond = (data: readonly Picture[], next?: string) => ({ data, next });
+const respond = (data: readonly ListedPolicy[], next?: string) => ({ data, next });
 
 test("policy poll reconciles only policies with changes in the list", async () => {
   const { poll, added, asked } = aPoll({
@@ -109,14 +109,14 @@ test("hanging policy poll of a workspace delays no other workspace and is not st
 });
 
 test("policy poll queues each policy for a full read when its list first fails, and not again in every round", async () => {
-  const { poll, added, asked, looks, policies } = aPoll({
+  const { poll, added, asked, policyCache, policies } = aPoll({
     fails: async () => {
       throw new ApiUnavailable("away");
     },
   });
   poll.resume();
   await waitFor("it to be added", () => added.length === 1);
-  for (const policy of policies) expect(looks.get(policy)).toBeUndefined();
+  for (const policy of policies) expect(policyCache.get(policy)).toBeUndefined();
   poll.hurry({ soonMs: 0, sinceMs: Date.now() });
   await waitFor("the next round", () => asked.length === 2);
   expect(added).toEqual(["fails"]);

@@ -7,7 +7,7 @@ import type { ObjectKey } from "../../runtime/object-key.ts";
 import { createSideBySide } from "../../runtime/side-by-side.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { managerOf, type OperatorContext } from "../context.ts";
-import type { Picture, PolicyReading } from "./policy-cache.ts";
+import type { ListedPolicy, PolicyReading } from "./policy-cache.ts";
 import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
 
 /*
@@ -65,9 +65,9 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
   async function ask(api: ApiClient, members: readonly Member[]): Promise<void> {
     const atMs = ctx.nowMs();
     const startedAt = performance.now();
-    let pictures: ReadonlyMap<string, Picture>;
+    let listedPolicies: ReadonlyMap<string, ListedPolicy>;
     try {
-      pictures = await listPictures(api, ctx.cluster);
+      listedPolicies = await listPolicies(api, ctx.cluster);
     } catch (error) {
       observe?.({ result: "error", durationMs: performance.now() - startedAt });
       if (stop.signal.aborted) return;
@@ -82,12 +82,12 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     observe?.({ result: "success", durationMs: performance.now() - startedAt });
     failedAtMs.delete(api);
     for (const { object, manager } of members) {
-      if (ctx.looks.show(object.metadata, pictures.get(manager), atMs)) add(object.metadata);
+      if (ctx.policyCache.show(object.metadata, listedPolicies.get(manager), atMs)) add(object.metadata);
     }
   }
 
   const readAll = (key: ObjectKey) => {
-    ctx.looks.forget(key);
+    ctx.policyCache.forget(key);
     add(key);
   };
 
@@ -107,7 +107,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     for (const [api, members] of byApi) asking.start(api, () => ask(api, members));
     for (const api of failedAtMs.keys()) if (!byApi.has(api)) failedAtMs.delete(api);
     pollOldest(nowMs);
-    nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
+    nextAtMs = nowMs + afterMs(ctx.policyCache.list().map(({ pace }) => pace));
   }
 
   /**
@@ -117,7 +117,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
   function pollOldest(nowMs: number): void {
     allowance = Math.min(FULL_READS_MAX, allowance + (nowMs - roundAtMs) / FULL_READ_MS);
     roundAtMs = nowMs;
-    for (const { observed } of duePolls(ctx.looks.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
+    for (const { observed } of duePolls(ctx.policyCache.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
       allowance -= 1;
       readAll(observed.object.metadata);
     }
@@ -155,16 +155,16 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
 }
 
 /** Returns the poll results of all managed policies of this cluster, by manager. Throws the errors of `listAll`. */
-async function listPictures(api: ApiClient, cluster: string): Promise<Map<string, Picture>> {
-  const found = new Map<string, Picture>();
-  for (const picture of await listAll(api, "policies.listStatus", { cluster })) {
-    if (picture.manager !== undefined) found.set(picture.manager, picture);
+async function listPolicies(api: ApiClient, cluster: string): Promise<Map<string, ListedPolicy>> {
+  const found = new Map<string, ListedPolicy>();
+  for (const listed of await listAll(api, "policies.listStatus", { cluster })) {
+    if (listed.manager !== undefined) found.set(listed.manager, listed);
   }
   return found;
 }
 
 /**
- * Returns the first `max` entries whose last full read is older than `beforeMs`; `looks` is sorted by the time of the last full read. Pure.
+ * Returns the first `max` entries whose last full read is older than `beforeMs`; `readings` is sorted by the time of the last full read. Pure.
  */
-export const duePolls = (looks: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
-  looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);
+export const duePolls = (readings: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
+  readings.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);

@@ -27,13 +27,13 @@ const ROUNDS_MAX = 3;
 async function reconcilePolicy(object: ManifestObject, ctx: Context, ownership: Ownership): Promise<Result | "again"> {
   const parsed = parseSpec(ApiKeyPolicySpec, object);
   if (object.metadata.deletionTimestamp !== undefined) return await cleanUp(object, parsed, ctx);
-  const known = ctx.looks.get(object);
+  const known = ctx.policyCache.get(object);
   if (known !== undefined) {
     const { stored, seenAtMs, pollId } = known;
     return await enforce(object, { parsed, stored, seenAtMs, pollId }, undefined, ctx);
   }
   const seenAtMs = ctx.nowMs();
-  const pollId = ctx.looks.begin(object.metadata);
+  const pollId = ctx.policyCache.begin(object.metadata);
   const result = await store(object, parsed, ctx, ownership);
   if (result === "moved") return "again";
   if (result.verdict === undefined) {
@@ -63,7 +63,7 @@ async function enforce(
     const observed = { ...seenNow(object, ctx), ...known };
     const { actions, ...result } = reportPolicy(observed);
     if (actions.length === 0) {
-      if (result.verdict.state === "Ready") ctx.looks.remember({ observed, pace: result.pace });
+      if (result.verdict.state === "Ready") ctx.policyCache.remember({ observed, pace: result.pace });
       return { ...result, drift };
     }
     for (const action of actions) {
@@ -126,7 +126,7 @@ async function cleanUp(object: ManifestObject, parsed: ParsedSpec<ApiKeyPolicySp
     const message = `The NetworkPolicy ${found.name} is kept while the pods cannot be listed, because it protects running pods.`;
     return wait(progressing("Progressing", message));
   }
-  ctx.looks.forget(object.metadata);
+  ctx.policyCache.forget(object.metadata);
   const verdict = await deleteManifest(object, ctx, deletionPolicyOf(object));
   if (verdict !== undefined) return wait(verdict);
   const refused = found && (await applyToNetwork(networkCleanUp(seen, found), object, ctx));
@@ -140,7 +140,7 @@ const seenNow = (object: ManifestObject, ctx: Context) => ({
   network: ctx.network && (ctx.network.in(object.metadata.namespace) ?? ("unknown" as const)),
   services: ctx.services && (ctx.services.in(object.metadata.namespace) ?? ("unknown" as const)),
   ...withoutSelector(object, ctx),
-  heard: ctx.looks.reporters(object.metadata),
+  heard: ctx.policyCache.reporters(object.metadata),
   previous: conditionsOf(object),
   nowMs: ctx.nowMs(),
 });

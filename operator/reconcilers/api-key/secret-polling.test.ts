@@ -24,14 +24,14 @@ const aKey = (name: string, more: Parameters<typeof anObject>[2] = {}): Manifest
   );
 const ours = (keyId: string | undefined): FoundSecret => ({ state: "ours", keyId, version: "u/1" });
 
-let looks: LeaderWork | undefined;
-afterEach(() => looks?.close());
+let policyCache: LeaderWork | undefined;
+afterEach(() => policyCache?.close());
 
 /** @param find Returns the Secret of the ApiKey with this name. */
 function look(objects: readonly ManifestObject[], find: (name: string) => Promise<FoundSecret>) {
   const added: string[] = [];
   const looked: string[] = [];
-  looks = startSecretPolling({
+  policyCache = startSecretPolling({
     source: {
       list: () => objects,
       get: (_, { name }) => objects.find(({ metadata }) => metadata.name === name),
@@ -47,7 +47,7 @@ function look(objects: readonly ManifestObject[], find: (name: string) => Promis
     roundMs: 20,
     gapMs: 5,
   });
-  return { added, looked, looks };
+  return { added, looked, policyCache };
 }
 
 test.each([
@@ -77,7 +77,7 @@ test("Secret polling by the leader covers only Secrets in use and continues afte
   const {
     added,
     looked,
-    looks: running,
+    policyCache: running,
   } = look(objects, async (name) => {
     if (name === "broken") throw new Error("on purpose");
     return name === "gone" ? { state: "absent" } : ours(`key_${name}`);
