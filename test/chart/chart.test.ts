@@ -216,7 +216,7 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
 const kindsOf = (objects: readonly Rendered[]) => new Set(objects.map(({ kind }) => kind));
 
 describe("scoped to namespaces", () => {
-  test("namespace-scoped chart uses a Role per namespace and no cluster-wide objects except CRDs", async () => {
+  test("chart limited to namespaces creates a Role per namespace and no cluster-wide objects except CRDs", async () => {
     const objects = await render(MATRIX["two namespaces"] ?? {});
     expect([...kindsOf(objects)].filter((kind) => /^Cluster/.test(kind))).toEqual([]);
     const roles = objects.filter(({ kind, metadata }) => kind === "Role" && metadata.name.endsWith("-manifests"));
@@ -256,7 +256,7 @@ describe("ext-auth for gateways", () => {
     ofExtAuth(objects).find((object) => object.kind === kind && object.metadata.name === name);
   const gateOf = (objects: readonly Rendered[]) => deploymentOf(objects, "ext-auth").containers[0];
 
-  test("chart creates ext-auth gates only on request", async () => {
+  test("chart creates ext-auth gates only if the values enable them", async () => {
     expect(ofExtAuth(await render(MATRIX["addresses in Secrets"] ?? {}))).toEqual([]);
   });
 
@@ -314,7 +314,7 @@ describe("ext-auth for gateways", () => {
     expect(admin?.spec.ports).toMatchObject([{ name: "admin", port: 8001 }]);
   });
 
-  test("ext-auth gates accept a policy id, the trial Redis and an optional disruption budget", async () => {
+  test("ext-auth gates can be given a policy id, the trial Redis and a disruption budget", async () => {
     const objects = await render(MATRIX["ext-auth on a throw-away Redis"] ?? {});
     const { args, env } = gateOf(objects);
     expect(args).toContain("--policy=pol_1");
@@ -341,7 +341,7 @@ describe("ext-auth for gateways", () => {
   });
 });
 
-test("commands in an api-server container get databases, Redis prefix and encryption keys", async () => {
+test("commands in an api-server container get database addresses, Redis prefix and encryption keys", async () => {
   const values = { ...MATRIX["everything optional"], redisPrefix: "shared" };
   const { args, env } = deploymentOf(await render(values), "api-server").containers[0];
   expect(env).toEqual(
@@ -428,7 +428,7 @@ describe("the dashboard", () => {
 });
 
 describe("the webhook's certificate by cert-manager", () => {
-  test("chart mounts the cert-manager certificate and reduces operator permissions", async () => {
+  test("chart with cert-manager mounts its certificate and gives the operator fewer permissions", async () => {
     const objects = await render(MATRIX["an issuer of the cluster"] ?? {});
     const certificates = objects.filter(({ apiVersion }) => apiVersion.startsWith("cert-manager.io/"));
     expect(certificates.map(({ kind, spec }) => [kind, spec.issuerRef])).toEqual([

@@ -119,7 +119,7 @@ describe("first policy", () => {
     );
   });
 
-  test("guarded app responds 401 without a key, 200 to a key with the role, and 403 to a key without it", async () => {
+  test("guarded app responds 401 without a key, 200 to a key with the role, and 403 to a key without the role", async () => {
     const grants =
       "api.*.create_key,api.*.read_api,api.*.update_key,api.*.read_key,api.*.verify_key,rbac.*.add_role_to_key";
     ({ rootKey } = await administer<{ rootKey: string }>(place, ["rootkey", "create", `--permissions=${grants}`]));
@@ -185,7 +185,7 @@ describe("pods of other kinds", () => {
 describe("changes", () => {
   const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
 
-  test("edited limit is enforced at every pod, and so is the restored one", async () => {
+  test("edited limit is enforced at every pod, and the former limit again after it is restored", async () => {
     await cluster.apply(policy(shop, { limit: 1 }));
     await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
     await cluster.apply(policy(shop));

@@ -154,7 +154,7 @@ test("first policy guide leads from an open app to a key in a Secret", async () 
   );
 });
 
-test("Audit guide admits and counts requests, and one edit enforces the policy", async () => {
+test("policy of the Audit guide admits and counts requests until one edit enforces it", async () => {
   const { line, apply, lines } = await open("guides/platform/audit-first.md");
   await apply("policy.yaml");
   await enforced();

@@ -66,7 +66,7 @@ const NOT_IN_THE_CLIENT: readonly string[] = [
   "keys/verify",
 ];
 
-test("every procedure of the published v1 client is served", () => {
+test("server serves every procedure of the published v1 client", () => {
   const served = new Set(v1Procedures.map(({ path }) => path));
   expect([...methodByPath.keys()].filter((path) => !served.has(path))).toEqual([]);
 });

@@ -96,7 +96,7 @@ describe("the page of an API", () => {
     }
   });
 
-  test("API page leads to the first key of its API, and renames and deletes the API", async ({
+  test("API page guides the user to create the first key, and can rename and delete the API", async ({
     dashboard,
     open,
     faults,

@@ -133,7 +133,11 @@ describe("explain", () => {
     expect(new URL(page.url()).searchParams.get("requestId")).toBe(meta.requestId);
   });
 
-  test("explain page locates a permission query syntax error", async ({ dashboard, open, faults }) => {
+  test("explain page shows the position of a syntax error in a permission query", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
     faults.expect(/400/);
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`);

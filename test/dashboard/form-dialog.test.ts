@@ -200,7 +200,7 @@ test("form scrolls to an error that belongs to no field, and focuses it", async 
   expect(await isInSight(summary.getByText("Postgres is away."))).toBe(true);
 });
 
-test("disabled button explains itself when pressed, and in a form focuses the field", async ({ open }) => {
+test("disabled button, when pressed, says what is missing and, in a form, focuses the field", async ({ open }) => {
   const page = await open("/root-keys", LAPTOP);
   await page.getByRole("button", { name: "Create a root key" }).click();
   const dialog = page.getByRole("dialog");

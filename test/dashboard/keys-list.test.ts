@@ -89,7 +89,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toContain(key.slice(0, -3));
   });
 
-  test("key list searches owners for a key-like term on request", async ({ dashboard, open }) => {
+  test("key list offers to search for a text that only looks like a key", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "resembling" });
     const externalId = "user_2NNEqL2nrIRdJ194ndJqAHwEfxC";
     await dashboard.call("keys.createKey", { apiId, name: "Resembling", externalId });
@@ -116,7 +116,7 @@ describe("the list of keys", () => {
     expect(watched.sent()).not.toMatch(/short.?pass/);
   });
 
-  test("key list explains missing hash support and sends nothing", async ({ dashboard, open }) => {
+  test("key list explains that the browser cannot hash the key, and sends nothing", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "insecure" });
     const { key } = await dashboard.call("keys.createKey", { apiId });
     const page = await open("/keys");

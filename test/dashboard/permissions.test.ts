@@ -117,7 +117,10 @@ describe("the matrix", () => {
     await page.getByRole("heading", { name: "Identities" }).waitFor();
   });
 
-  test("permission matrix of 1,000 by 100 loads on scroll with a small DOM", async ({ dashboard, open }) => {
+  test("permission matrix of 1,000 permissions and 100 roles loads on scroll and keeps the DOM small", async ({
+    dashboard,
+    open,
+  }) => {
     const slugs = Array.from({ length: 1000 }, (_, i) => `many.p${String(i).padStart(4, "0")}`);
     for (let i = 0; i < 100; i += 1) {
       const permissions = slugs.filter((_, at) => (at + i) % 10 === 0);
@@ -185,7 +188,10 @@ describe("managed roles", () => {
 });
 
 describe("roles and permissions", () => {
-  test("dashboard creates, renames and deletes roles and permissions and shows usage", async ({ dashboard, open }) => {
+  test("dashboard creates, renames and deletes roles and permissions and shows how many keys use them", async ({
+    dashboard,
+    open,
+  }) => {
     const unique = randomBytes(3).toString("hex");
     const [slug, maker, renamed] = [`made.${unique}`, `maker-${unique}`, `maker-${unique}-2`];
     const { apiId } = await dashboard.call("apis.createApi", { name: "uses" });
@@ -238,7 +244,7 @@ describe("roles and permissions", () => {
     expect(asked).not.toContain("/v2/permissions.getRole");
   });
 
-  test("dashboard shows the manifest of a role ready to apply", async ({ dashboard, open }) => {
+  test("dashboard shows a role as a manifest that is ready to apply", async ({ dashboard, open }) => {
     const { name, slug, path } = await aRole(dashboard);
     const page = await open(path);
     await page.getByRole("columnheader", { name }).click();

@@ -36,7 +36,7 @@ describe("policies and pods", () => {
     await page.getByRole("table", { name: "Pods" }).getByText("updated").waitFor();
   });
 
-  test("policy page updates manifest changes and the Audit rejections of each rule without a reload", async ({
+  test("policy page shows manifest changes and the Audit rejections of each rule without a reload", async ({
     dashboard,
     open,
   }) => {
@@ -56,7 +56,7 @@ describe("policies and pods", () => {
     await expectAccessible(page);
   });
 
-  test("policy page shows every field of rules and their manifest", async ({ dashboard, open }) => {
+  test("policy page shows every field of the rules, and the manifest of the policy", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "second edition" });
     const body = policyBody(apiId, "second-edition", {
       rules: [

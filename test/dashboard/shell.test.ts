@@ -23,7 +23,7 @@ describe("the shell", () => {
     expect(await page.title()).toMatch(/ · Postern$/);
   });
 
-  test("dashboard shell shows an unknown URL and keeps the navigation", async ({ open }) => {
+  test("dashboard shell reports an unknown URL and keeps the navigation", async ({ open }) => {
     const page = await open("/no/such/page");
     await page.getByRole("heading", { name: "No such page" }).waitFor();
     await page.getByRole("link", { name: "Go to the first page" }).click();
@@ -158,7 +158,11 @@ describe("the shell", () => {
     await expectAccessible(page);
   });
 
-  test("dashboard shell explains a missing page file while other pages open", async ({ open, context, faults }) => {
+  test("dashboard shell explains that the file of a page is missing, and other pages still open", async ({
+    open,
+    context,
+    faults,
+  }) => {
     faults.expect(/list-|dynamically imported/);
     await context.route("**/assets/list-*.js", (route) => route.fulfill({ status: 404 }));
     const page = await open("/identities");

@@ -76,7 +76,7 @@ describe("with a provider on another site", () => {
     }
   });
 
-  test("OIDC user without a role sees the groups and enters after a role is granted", async () => {
+  test("OIDC user without a role sees the groups from the provider, and can sign in after a role is granted", async () => {
     idp.person = ada(["strangers", "<b>bold</b>"]);
     const { page } = await open("/");
     await page.getByRole("link", { name: /Sign in with/ }).click();

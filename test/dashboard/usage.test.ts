@@ -182,7 +182,7 @@ describe("the charts", () => {
     ]);
   });
 
-  test("usage charts show latencies for a day and explain why a week has none", async ({ open, seeded }) => {
+  test("usage charts show latencies for a day, and explain why none are shown for a week", async ({ open, seeded }) => {
     expect(within(seeded, "6h").length).toBeGreaterThan(0);
     const page = await open("/usage?range=6h");
     await page.getByRole("figure", { name: "Latency of verification" }).waitFor();

@@ -14,7 +14,7 @@ const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
 const nameOf = (method: string, path: string): string =>
   /^[a-z]+\.[a-zA-Z]+$/.test(path) ? path.replace("ratelimits.", "ratelimit.") : `${method} /v1/${path}`;
 
-test("api-v1.md lists the successors with another name, and the procedures that need no root key", () => {
+test("api-v1.md lists the procedures whose v2 name differs, and the procedures that need no root key", () => {
   const renamed = v1Procedures
     .map(({ method, path, successor }) => [nameOf(method, path.replaceAll(/:(\w+)/g, "{$1}")), successor] as const)
     .filter(([name, successor]) => name !== successor && successor !== "liveness");

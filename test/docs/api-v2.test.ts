@@ -82,7 +82,7 @@ test("api-v2.md lists the verification codes", () => {
   expect(sorted(codesIn(line))).toEqual(sorted(Code.options));
 });
 
-test("api-v2.md verification steps end with existing codes", () => {
+test("each verification step in api-v2.md ends with existing codes", () => {
   const steps = [...reference.section("12").matchAll(/^\d+\. .*: (.*)$/gm)].flatMap(([, endsWith = ""]) =>
     codesIn(endsWith),
   );
@@ -142,7 +142,7 @@ test("api-v2.md lists separately the permissions that can also name an id", () =
   expect(sorted(listed)).toEqual(sorted(new Set<string>(declared)));
 });
 
-test("api-v2.md lists the procedures that are additions", () => {
+test("api-v2.md lists the procedures that are additions to Unkey's API", () => {
   const additions = procedures.filter(({ addition }) => addition).map(({ path }) => path);
   const entries = ["24.2", "24.4"].flatMap((section) => [
     ...reference.section(section).matchAll(/^- (`[a-z]+\.[^:]*): /gm),

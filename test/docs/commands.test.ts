@@ -92,7 +92,7 @@ describe("the README's command line", () => {
     expect((await shell(`npm run -s postern -- validate -f ${file}`)).stdout).toContain("1 file, 0 problems");
   });
 
-  test("README dev server serves rootkey create and curl and stops with npm", async () => {
+  test("dev server from the README answers `rootkey create` and `curl`, and stops when npm stops", async () => {
     const data = ["--data-dir", join(folder, "data")];
     const [npm = "", ...args] = line("npm run -s postern -- dev").split(" ");
     const dev: RunningProcess = await startProcess(

@@ -29,7 +29,7 @@ const about = {
 describe.each(RECIPES)("$heading", ({ heading, parts, notTaken }) => {
   const steps = stepsOf(contributing, heading);
 
-  test("recipe test performs each step of a recipe or explains why not", () => {
+  test("recipe test performs each step of a recipe, or states why it skips the step", () => {
     const taken = new Set([...parts.map(({ step }) => step), ...Object.keys(notTaken).map(Number)]);
     expect([...taken].sort((a, b) => a - b)).toEqual([...steps.keys()]);
   });

@@ -183,7 +183,7 @@ describe("kubectl apply is rejected", () => {
   });
 });
 
-test("ApiKey without Secret permissions reports them and creates no key", async () => {
+test("ApiKey reports that the operator lacks permissions on Secrets, and creates no key", async () => {
   const { kubernetes } = world;
   const own = await createTestNamespace(kubernetes);
   onTestFinished(own.drop);

@@ -103,7 +103,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     expect(child.stdout().trim().split("\n")).toHaveLength(1);
   });
 
-  test("postern dev prints a one-time dashboard sign-in link, and the command creates another", async () => {
+  test("postern dev prints a one-time dashboard sign-in link, and `dashboard link` creates another", async () => {
     const { child, ready } = await startDev();
     const signIn = async (address: string) => {
       const { origin, pathname, hash } = new URL(address);

@@ -100,15 +100,18 @@ const CASES: readonly Case[] = [
   },
 ];
 
-test.each(CASES)("exported manifest of $name, when applied, manages the unchanged object", async ({ make }) => {
-  const { object, kind, id, read } = await make();
-  const before = await read();
-  expect(await managerOf(kind, id)).toBeUndefined();
-  const manifests = await apply(yamlOf(object), "shop");
-  expect(await read()).toEqual(before);
-  const last = manifests.at(-1);
-  expect(await managerOf(kind, id)).toBe(`test/${object.kind}/shop/${last?.metadata.name}`);
-});
+test.each(CASES)(
+  "exported manifest of $name, when applied, takes over the object without changing it",
+  async ({ make }) => {
+    const { object, kind, id, read } = await make();
+    const before = await read();
+    expect(await managerOf(kind, id)).toBeUndefined();
+    const manifests = await apply(yamlOf(object), "shop");
+    expect(await read()).toEqual(before);
+    const last = manifests.at(-1);
+    expect(await managerOf(kind, id)).toBe(`test/${object.kind}/shop/${last?.metadata.name}`);
+  },
+);
 
 test("exported policy of one namespace enforces the same rules in another namespace", async () => {
   const { apiId } = await data("apis.createApi", { name: "guarded" });

@@ -38,7 +38,7 @@ const permissionsOf = async (name: string): Promise<string[]> => {
 const untilPermission = (name: string, slug: string) =>
   waitFor(`${name} to have ${slug}`, async () => (await permissionsOf(name)).includes(slug));
 
-test("invalid document is reported and its last version stays active, while others are applied", async () => {
+test("invalid document is reported and its last version stays active; other documents are applied", async () => {
   await write("several.yaml", [roleYaml("good"), roleYaml("other")].join("---\n"));
   await untilReason(world, role("good"), "Succeeded");
   await untilReason(world, role("other"), "Succeeded");

@@ -227,7 +227,7 @@ test("status that another client changed or emptied is rewritten", async () => {
   expect((await untilReason(world, role("broken-status"), "Succeeded")).roleId).toBe(roleId);
 });
 
-test("permission to write statuses in one namespace cannot affect another", async () => {
+test("permission to write statuses in one namespace cannot affect another namespace", async () => {
   const inOther = (kind: string, name: string, spec: Record<string, unknown>): TestManifest => ({
     kind,
     metadata: { name, namespace: world.other },

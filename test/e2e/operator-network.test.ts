@@ -234,7 +234,7 @@ test("NetworkPolicy remains after a switch to Redirect until the last Port pod e
   await until("it to be deleted", async () => (await networkPolicy("postern-moved")) === undefined);
 }, 120_000);
 
-test("NetworkPolicy outlives a removed selector and is adopted when it returns", async () => {
+test("NetworkPolicy remains after the policy loses its selector, and is adopted when the selector returns", async () => {
   const bare = policy("bare");
   await world.apply(bare);
   await startPod("bare-0", "bare");
@@ -250,7 +250,7 @@ test("NetworkPolicy outlives a removed selector and is adopted when it returns",
   expect((await networkPolicy("postern-bare")).metadata.uid).toBe(before.metadata.uid);
 }, 120_000);
 
-test("Service that bypasses the gate is reported until it names the port", async () => {
+test("Service that bypasses the gate is reported until it targets the port by name", async () => {
   const served = policy("served");
   await world.apply(served);
   await startPod("served-1", "served");

@@ -82,7 +82,7 @@ const until = async (one: TestManifest, type: string, reason: string): Promise<S
   });
 };
 
-test("running pod without a gate makes its policy not enforced until it ends", async () => {
+test("policy is not enforced while a running pod has no gate", async () => {
   const orders = policy("orders", "orders");
   await world.apply(orders);
   await untilReason(world, orders, "Succeeded");

@@ -379,7 +379,7 @@ test("forbidden override does not block a permitted newer one", async () => {
   expect(readyOf(await applied(rightful))).toMatchObject({ status: "True" });
 });
 
-test("object whose status was lost finds its stored data, and deletes it when it is deleted", async () => {
+test("object whose status was lost finds its stored data, which is deleted together with the object", async () => {
   const prod = await openProd();
   for (const one of prod.objects) {
     const object = objectOf(one);

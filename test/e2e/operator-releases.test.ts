@@ -50,7 +50,7 @@ test("object of the next version with an unknown member stalls without immediate
   expect(conditionOf(world.statusIn(one), "Ready")).toMatchObject({ status: "True" });
 });
 
-test("policy status reports a gate that does not support the policy until it is upgraded", async () => {
+test("policy status reports a gate that does not support the policy until the gate is upgraded", async () => {
   const one = policy("refused");
   await world.apply(one);
   await world.work(one);

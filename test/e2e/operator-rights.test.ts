@@ -333,7 +333,7 @@ test("missing permission to record Events is logged once", async () => {
   }
 }, 180_000);
 
-test("cluster name defaults to the kube-system UID and is empty without permission", async () => {
+test("cluster name defaults to the kube-system UID and is empty without permission to read it", async () => {
   const uid = await kubectl(["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"]);
   const naming: Right = { section: "cluster", group: "", resource: "namespaces", verb: "get" };
   await grant("named", [...rights, naming]);

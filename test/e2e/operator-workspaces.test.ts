@@ -294,7 +294,7 @@ test("workspace root keys are added, changed and removed without a restart", asy
   await untilDisconnected(world, one);
 }, 60_000);
 
-test("name grant restricts a name to namespaces without blocking others", async () => {
+test("name grant reserves a name for certain namespaces without blocking other names", async () => {
   const squatter = role(ns.a2, "granted.admin");
   await writeFile(
     join(dir, "tenancy.yaml"),

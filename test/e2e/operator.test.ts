@@ -125,7 +125,7 @@ describe.each([
     expect(performance.now() - editedAt).toBeLessThan(1000);
   });
 
-  test("API write to a managed object is rejected and names the manifest", async () => {
+  test("API write to a managed object is rejected with an error that names the manifest", async () => {
     await world.apply(role("guarded"));
     await untilReason(world, role("guarded"), "Succeeded");
     const refused = await world.call("permissions.updateRole", { role: "guarded", name: "mine" });
@@ -133,7 +133,7 @@ describe.each([
     expect(refused.error.detail).toContain(managerOf(role("guarded")));
   });
 
-  test("invalid permission query stalls its policy and keeps the last valid version", async () => {
+  test("policy with an invalid permission query is Stalled, and its last valid version stays active", async () => {
     const rules = (permissions: string) => [{ permissions }];
     await world.apply(policy("broken", { rules: rules("a AND b") }));
     const { policyId } = await untilReason(world, policy("broken"), "Succeeded");
@@ -148,7 +148,7 @@ describe.each([
     await untilReason(world, policy("broken"), "Succeeded");
   });
 
-  test("override waits for a missing namespace and becomes Ready once it exists", async () => {
+  test("override waits for a missing namespace and becomes Ready once the namespace exists", async () => {
     const override = manifest("RatelimitOverride", "early", {
       namespaceRef: { name: "late" },
       identifier: "acme",

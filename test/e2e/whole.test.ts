@@ -201,7 +201,7 @@ describe("from manifests to a protected app", () => {
     expect(performance.now() - appliedAt).toBeLessThan(1000);
   });
 
-  test("API write to a managed object is rejected, and the error names its manifest", async () => {
+  test("API write to a managed role is rejected with an error that names its manifest", async () => {
     const reply = await call("permissions.deleteRole", { role: "orders.editor" });
     expect(reply.status).toBe(409);
     expect(reply.body.error.type).toMatch(/\/managed_by_manifest$/);

@@ -87,7 +87,7 @@ describe.each(APPS)("the app in $name", (example) => {
     expect((await ask(`bearer   ${key} `)).status, "the scheme in another case").toBe(200);
   });
 
-  test("app example serves a key without an owner", async () => {
+  test("app example serves a request with a key that has no owner", async () => {
     const { key, keyId } = await issue({});
     const { status, body } = await askWith(key);
     expect([status, body.for?.keyId, body.for?.externalId ?? "", body.for?.plan ?? ""]).toEqual([200, keyId, "", ""]);

@@ -73,7 +73,7 @@ test("three pods and the API together spend exactly the credits of a key", async
   });
 });
 
-test("setting credits during spending applies to the next verification without overspending", async () => {
+test("credits set during spending apply from the next verification on, without overspending", async () => {
   const { keyId, key } = await createKey(1_000_000);
   const spending = startSpending(keyId);
   try {

@@ -145,7 +145,7 @@ describe("Redis is lost after the last api-server stopped", () => {
       what: "with an append-only file nothing of what pods spent since is given again",
     },
     { args: [], left: 90, what: "without one all of it is, and no more than that" },
-  ])("credits after a total Redis restart have the expected value: $what", async ({ args, left }) => {
+  ])("credits have the expected value after api-server and Redis restart: $what", async ({ args, left }) => {
     const before = await projectionId();
     await system.redis.restart({ args });
     await waitFor("another projection", async () => (await projectionId()) !== before);

@@ -40,7 +40,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
-    test("unplanned failover admits at most one extra limit, and gates recover", async () => {
+    test("unplanned failover admits at most the limit once more, and gates recover", async () => {
       await enoughOfTheHour();
       const opened = await openFailover({ store: await start({ program: await find() }) });
       const { store, gates, records, counter, traffic } = opened;

@@ -15,7 +15,7 @@ const KEYS = 15;
 test.each([
   { name: "while a relay makes a new projection", isRelayThere: true },
   { name: "while no relay is there", isRelayThere: false },
-])("keys disabled since the Redis snapshot are never accepted $name", async ({ isRelayThere }) => {
+])("keys disabled after the Redis snapshot are never accepted $name", async ({ isRelayThere }) => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   await waitFor("the api-server to be ready", () => api.isReady());

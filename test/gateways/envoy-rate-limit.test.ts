@@ -33,7 +33,7 @@ describe("Envoy with the rate limit service", () => {
     for (let at = 0; at < 5; at++) expect((await ask()).status, gateway.log()).toBe(200);
   });
 
-  test("Envoy limits a client by an override with remaining count and retry time", async () => {
+  test("Envoy applies an override to a client and reports remaining count and retry time", async () => {
     await world.records.putOverride("rlns_edge", {
       id: "rlor_1",
       identifier: CLIENT,

@@ -35,7 +35,7 @@ async function use<T>(own: OwnRedis, action: (client: Redis) => Promise<T>): Pro
   }
 }
 
-test("dedicated test Redis loses keys on restart without an append-only file", async () => {
+test("dedicated test Redis without an append-only file loses its keys on restart", async () => {
   const own = await startOwnRedis();
   try {
     const before = own.pid;

@@ -93,7 +93,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "a failover, unplanned",
       file: "test/faults/redis-kinds.test.ts",
-      name: "unplanned failover admits at most one extra limit",
+      name: "unplanned failover admits at most the limit once more",
     },
     {
       what: "Redis away when a gate starts",

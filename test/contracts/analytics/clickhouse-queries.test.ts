@@ -71,7 +71,7 @@ async function refusal(asked: Promise<unknown>): Promise<QueryRejected> {
 
 const RAW = "key_verifications_v1";
 
-test("ClickHouse query reads only its workspace at every table position", async () => {
+test("ClickHouse query reads only rows of its workspace, wherever the query names a table", async () => {
   const everywhere = `WITH w AS (SELECT workspace_id FROM ${RAW}) SELECT DISTINCT workspace_id AS id FROM (
     SELECT workspace_id FROM w WHERE 1 OR 1 UNION ALL SELECT workspace_id FROM key_verifications_per_hour_v1
     UNION ALL SELECT a.workspace_id FROM ${RAW} AS a JOIN key_verifications_per_day_v1 AS b ON a.key_id = b.key_id)`;
@@ -89,7 +89,7 @@ test("ClickHouse query returns only rows of permitted key spaces, and none if no
   }
 });
 
-test("ClickHouse retention bound includes exact raw rows and complete buckets", async () => {
+test("ClickHouse query sees raw rows from the retention bound on, and the complete bucket that contains the bound", async () => {
   const visibleFrom = from(NOW_MS - 90 * 60_000);
   expect(await ask(`SELECT count() AS n FROM ${RAW}`, { scope: { visibleFrom } })).toEqual([{ n: 16 }]);
   const hours = "SELECT min(time) AS first FROM key_verifications_per_hour_v1";

@@ -75,7 +75,7 @@ async function askAndLeave(kind: Kind, rootKey: string, queries: number): Promis
 }
 
 describe.each(KINDS)("on %s", (kind) => {
-  test("disconnected clients' running and queued queries are canceled, and their slots become free", {
+  test("running and queued queries of disconnected clients are canceled, which frees their slots", {
     timeout: 60_000,
   }, async () => {
     await askAndLeave(kind, rootKey, QUERIES);
@@ -94,7 +94,9 @@ describe.each(KINDS)("on %s", (kind) => {
     await waitFor("the quota to be used up", refused);
   });
 
-  test("half-closed client gets its analytics response", { timeout: 60_000 }, async () => {
+  test("client that has closed only its sending side still gets its analytics response", {
+    timeout: 60_000,
+  }, async () => {
     const body = JSON.stringify({ query: SLOW });
     const head = ["POST /v2/analytics.getVerifications HTTP/1.1", "Host: a", "Content-Type: application/json"];
     head.push(`Authorization: Bearer ${rootKey}`, `Content-Length: ${Buffer.byteLength(body)}`, "Connection: close");

@@ -81,7 +81,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume(charge)).passed).toBe(true);
   });
 
-  test("limit of 2^53 − 1 can be exhausted and passes a check without cost", async () => {
+  test("limit of 2^53 − 1 can be exhausted, and a check with cost 0 still passes", async () => {
     const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: Number.MAX_SAFE_INTEGER - 1 });
     expect((await consume(charge)).limits[0]).toMatchObject({ passed: true, remaining: 1 });
     expect((await consume({ ...charge, cost: 2 })).passed).toBe(false);
@@ -90,7 +90,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume({ ...charge, cost: 1 })).passed).toBe(false);
   });
 
-  test("two charges to one counter in a request add up", async () => {
+  test("two charges of one request to the same counter add up", async () => {
     const charge = aCharge({ limit: 10, cost: 6 });
     const both = await consume(charge, charge);
     expect(both.passed).toBe(false);
@@ -133,7 +133,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(charges[99] ?? aCharge())).toBe(9);
   });
 
-  test("cost of 0 is a check that passes at exactly the limit", async () => {
+  test("check with cost 0 still passes when the limit is exactly used up", async () => {
     const charge = aCharge({ limit: 2, cost: 2 });
     await consume(charge);
     expect(await consume({ ...charge, cost: 0 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });

@@ -64,7 +64,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 0 });
   });
 
-  test("limit denial spends no credits and reports the remaining ones", async () => {
+  test("request denied by a limit spends no credits and reports the remaining credits", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 1 });
     const limit = aLimit({ limit: 1 });
@@ -157,7 +157,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("removed credit counter disappears with its dirty flag", async () => {
+  test("removing a credit counter also removes its dirty flag", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 0 });
     await spend(ref);
@@ -191,7 +191,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await credits.read(refs)).toEqual([undefined, undefined, undefined]);
   });
 
-  test("workspaces with dirty credit counters are listed, with a flag if truncated", async () => {
+  test("workspaces with dirty credit counters are listed, with a flag if the list is truncated", async () => {
     const [ref, idle] = [aKey(), aKey()];
     const keys = [ref, { ...ref, keyId: aName("key") }, { ...ref, keyId: aName("key") }];
     for (const each of [...keys, idle]) await load(each, { rev: 1, granted: 10, spent: 0 });

@@ -101,7 +101,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     expect(await readOne(override("*"))).toMatchObject({ state: "found" });
   });
 
-  test("new projection starts incomplete and without previous records", async () => {
+  test("new projection starts incomplete and without the records of the previous projection", async () => {
     await write(9);
     await complete();
     const before = projectionId;
@@ -138,7 +138,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
   });
 
-  test("workspace created after begin() is complete when the projection is", async () => {
+  test("workspace created after begin() is complete as soon as the projection is complete", async () => {
     await complete();
     const later = aWorkspace();
     await write(3, later.writes);
@@ -200,7 +200,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await following.close();
   });
 
-  test("global heartbeat lists lagging workspaces, each with its own delivered time", async () => {
+  test("global heartbeat lists lagging workspaces, each with the time up to which its changes are delivered", async () => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
@@ -220,7 +220,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("Redis clock estimate is available and not behind Redis", async () => {
+  test("estimate of the Redis time is available and not behind the clock of Redis", async () => {
     const following = await edge.stream.follow("central", new Recording());
     const before = await edge.writer.nowMs();
     const told = edge.stream.storeNowMs() ?? 0;

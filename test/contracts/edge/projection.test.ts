@@ -192,7 +192,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
-  test("keys requested in one turn of the event loop are read in batches of up to 64 of one workspace", async () => {
+  test("keys requested in one turn of the event loop are read in batches of up to 64 keys of one workspace", async () => {
     const other = aWorkspace();
     await edge.writer.begin(projectionId, [other.workspaceId]);
     await write(other.writes);
@@ -232,7 +232,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(unknown).toMatchObject({ status: "unusable" });
   });
 
-  test("unreadable record does not affect others of its batch", async () => {
+  test("unreadable record does not affect other records of its batch", async () => {
     await edge.writer.write({
       projectionId,
       version: ++version,
@@ -262,17 +262,20 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeDefined();
   });
 
-  test.each([1, 2])("record read %i of a key during forgetAll() is used once and not cached", async (which) => {
-    const release = source.hold(which);
-    const before = find();
-    await waitFor("the reading", () => source.reads === which);
-    projection.forgetAll();
-    release();
-    expect(await before).toMatchObject({ status: "found" });
-    source.isBroken = true;
-    expect(peek()).toBeUndefined();
-    expect(await find()).toEqual({ status: "unusable", reason: "broken" });
-  });
+  test.each([1, 2])(
+    "record is used once and not cached if forgetAll() is called during read %i of its key",
+    async (which) => {
+      const release = source.hold(which);
+      const before = find();
+      await waitFor("the reading", () => source.reads === which);
+      projection.forgetAll();
+      release();
+      expect(await before).toMatchObject({ status: "found" });
+      source.isBroken = true;
+      expect(peek()).toBeUndefined();
+      expect(await find()).toEqual({ status: "unusable", reason: "broken" });
+    },
+  );
 
   test("new projection reloads all records and serves cached keys as stale until complete", async () => {
     await find();

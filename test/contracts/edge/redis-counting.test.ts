@@ -111,7 +111,7 @@ describe("counting and events when Redis fails", () => {
     expect(await calls()).toBe(before + 2);
   });
 
-  test("strict limits restart at zero after Redis data loss and admit one more window", async () => {
+  test("strict limits restart at zero after Redis data loss, so the limit is admitted once more", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 3 };
     const admitted = async () => {
@@ -137,7 +137,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("local limits sync between processes and measure over-admission", async () => {
+  test("local limits are synchronized between processes, and over-admission is measured", async () => {
     const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
     const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
     if (first === undefined || second === undefined) throw new Error("two were made");

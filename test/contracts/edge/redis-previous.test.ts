@@ -51,13 +51,13 @@ describe.each([{ cluster: false }, { cluster: true }])(
     });
     const allow = (id: string) => raw.hset(keys.projectionState(ws.workspaceId), "previousId", id);
 
-    test("new projection ignores records of the previous one until it may fall back to them", async () => {
+    test("new projection ignores records of the previous projection until it is allowed to use them", async () => {
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
       await allow(aName("prj_other"));
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("new projection falls back to found and deleted records of the previous one", async () => {
+    test("new projection falls back to live and deleted records of the previous projection", async () => {
       await allow(previousId);
       expect([await state(ws.refs.key), await state(ws.refs.role)]).toEqual(["found", "gone"]);
       const { key, role, api } = ws.refs;
@@ -88,7 +88,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       await projection.close();
     });
 
-    test("new projection permits the fallback from the first relevant heartbeat on", async () => {
+    test("new projection permits the fallback once a heartbeat no longer lists the workspace as lagging", async () => {
       const [completed, later, last] = [previousId, aName("prj_b"), aName("prj_c")];
       const beat = async (id: string, lagging = new Map<string, number>()) =>
         edge.writer.heartbeat(id, await edge.writer.nowMs(), [ws.workspaceId], lagging);
@@ -108,7 +108,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("lagging workspace and other workspaces permit the fallback independently", async () => {
+    test("lagging workspace delays the fallback only for itself", async () => {
       const other = aWorkspace();
       const [both, later] = [[ws.workspaceId, other.workspaceId], aName("prj_b")];
       await edge.writer.begin(previousId, both);

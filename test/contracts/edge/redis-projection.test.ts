@@ -73,7 +73,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("reader gets all changes in order, even if they exceed the stream and after a reconnect", async () => {
+  test("reader gets all changes in order, even after a reconnect and if they exceed the length of the stream", async () => {
     const { workspaceId } = own.ws;
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId }, listener);
@@ -134,7 +134,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("workspace lagging on the global stream has its own staleness and cache bypass", async () => {
+  test("for a workspace that lags on the global stream, only its own staleness rises and only its own cache is bypassed", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const source = new GatedSource(own.edge.source);
@@ -351,7 +351,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("key tombstones expire after a day, and other tombstones when no record refers to them", async () => {
+  test("key tombstones expire after a day, and other tombstones are removed when no record refers to them", async () => {
     const { key, role } = own.ws.refs;
     await own.edge.writer.write({
       projectionId: own.projectionId,

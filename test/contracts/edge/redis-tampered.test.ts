@@ -128,7 +128,7 @@ describe("a projection that is tampered with", () => {
     await following.close();
   });
 
-  test("stream entry kind of a newer version is skipped without a reset", async () => {
+  test("stream entry of a kind that only a newer version knows is skipped without a reset", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.append(own.ws.workspaceId, { k: "certificate", i: "cert_1" });

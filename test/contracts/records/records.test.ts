@@ -218,7 +218,7 @@ const OPTIONAL: Readonly<Partial<Record<FrozenKind, readonly string[]>>> = {
 };
 
 describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a missing member of a $kind", ({ kind }) => {
-  test("record with a missing member uses its default or is unreadable", () => {
+  test("record with a missing member gets the default value or, without one, is unreadable", () => {
     const defaults = DEFAULTS[kind] ?? {};
     const whole = records[kind].reduce((most, one) =>
       Object.keys(one).length > Object.keys(most).length ? one : most,

@@ -33,7 +33,7 @@ test("credit checker counts requests without a decision as possibly spent", () =
   expect([count(asks, CREDITS - 10), count(asks, CREDITS - 13), count(asks, CREDITS - 14)]).toEqual([0, 0, 1]);
 });
 
-test("credit checker rejects an exhausted response while credits remain", () => {
+test("credit checker rejects a response that reports exhausted credits while credits remain", () => {
   const late = spend(1, "exhausted", 50);
   expect(count([...spend(CREDITS), ...late], 0)).toBe(0);
   expect(count([...spend(CREDITS - 1), ...late], 1)).toBe(1);
@@ -44,7 +44,7 @@ test("credit checker rejects an exhausted response while credits remain", () => 
   expect(count([...spend(CREDITS), ...late], 5, { grants: grants(50) })).toBe(0);
 });
 
-test("credit checker counts acknowledged grants, and unanswered grants as possible", () => {
+test("credit checker counts acknowledged grants as certain and unanswered grants as possible", () => {
   const grants = [aGrant(1, 50), aGrant(2, 7, { outcome: "unknown" }), aGrant(3, 900, { outcome: "refused" })];
   expect(count(spend(10), CREDITS + 40, { grants })).toBe(0);
   expect(count(spend(10), CREDITS + 47, { grants })).toBe(0);

@@ -35,7 +35,7 @@ test("good key checker treats an unanswered change as possible", () => {
   expect(count({ changes, samples: [aSample(14, 1)], asks: [anAsk(15, "refused")] })).toBe(0);
 });
 
-test("good key checker permits limited or exhausted responses by key type", () => {
+test("good key checker permits rate-limited responses only for limited keys, and exhausted ones only for keys with credits", () => {
   const asks = [
     anAsk(6, "limited", { keyKind: "limited" }),
     anAsk(6, "exhausted", { keyKind: "limited" }),

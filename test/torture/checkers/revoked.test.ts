@@ -68,7 +68,7 @@ describe("a role or permission that grants to many keys", () => {
     expect(count({ changes, samples: [aSample(12, 1)], asks: [ask(12.5)] })).toBe(1);
   });
 
-  test("revocation checker permits acceptance by a direct permission, but not by the one that the role lost", () => {
+  test("revocation checker permits acceptance through a direct permission, but not through one that the role has lost", () => {
     const own = [created(0), ...changes.slice(1)];
     const asks = [ask(12.5), anAsk(12.5, "valid", { needs: "shared", through })];
     expect(count({ changes: own, samples: [aSample(12, 1)], asks })).toBe(1);
