@@ -167,7 +167,7 @@ test("admin explanation of a gate request uses the matching rule and its status"
   const foreign = await at("/else", other.keyId);
   expect(foreign).toMatchObject({ code: "NOT_FOUND", status: 401 });
   expect(foreign.steps.map(({ step }: StepOut) => step)).toEqual(["path", "rule", "stale", "found"]);
-  expect(foreign.steps.at(-1).detail).toContain("of another API");
+  expect(foreign.steps.at(-1).detail).toContain("a different API");
   expect(foreign).not.toHaveProperty("keyId");
 });
 

@@ -271,4 +271,4 @@ test("sequences of updateKey calls match a model for any changes in any order", 
     await take({ do: "verifyKey", cost: 0 }, made, model);
   });
   await fc.assert(property, { numRuns: SEQUENCES });
-});
+}, 120_000);
