@@ -33,7 +33,7 @@ export interface AppOptions {
   readonly requestTimeoutMs?: number;
   /** Maximum number of concurrent connections, including TLS handshakes. Default: 1,000. */
   readonly maxConnections?: number | undefined;
-  /** Time within which a client must read bytes of its response; otherwise its connection is closed. Only tests set it. */
+  /** Time after which a connection is closed if its client reads none of a pending response. Only tests set it. */
   readonly readTimeoutMs?: number;
   /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
@@ -86,8 +86,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    // Idle time after which Node closes a connection. It does not cut off requests: any activity on the connection restarts it, and no
-    // request takes this long to handle.
+    // Idle time after which Node closes a connection. It does not cut off requests, because any activity on the connection restarts the
+    // timer, and no request takes this long to handle.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
     // The cast treats a TLS server as an HTTP server: the types have no common base, but this code uses only members that both have.

@@ -19,8 +19,8 @@ const WORKSPACES_EVERY_MS = 1000;
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
 /**
- * Interval at which the Lua scripts are loaded. After a restart of Redis, pods that may not load scripts apply the `onCounterFailure` of
- * their policy until the next load.
+ * Interval at which the Lua scripts are loaded. After a restart of Redis, pods that are not allowed to load scripts apply the
+ * `onCounterFailure` of their policy until this process loads the scripts again.
  */
 const SCRIPTS_EVERY_MS = 1000;
 /** Time slice per workspace for retention, enough for seven statements; a slower workspace continues in parallel with the others. */
@@ -103,7 +103,7 @@ export async function startBackgroundWork(parts: {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });
   const loops: Closeable[] = [
-    // `close` sets the flag before it stops the loops, because a long time slice checks only the flag.
+    // `close` sets the flag before it stops the loops, because a loop in the middle of a long time slice checks only the flag.
     {
       close: async () => {
         isClosing = true;

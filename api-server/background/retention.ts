@@ -29,7 +29,7 @@ import type { RunFairly } from "./workspace-turns.ts";
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Maximum rows of usage per batch. The number is large, because there are many such rows and removing them creates no outbox entries. */
+/** Maximum number of usage rows per batch. It is large, because there are many such rows and removing them creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
 /**
  * Number of pending outbox entries at which removal pauses: removing rows creates outbox entries, which must not delay those for other

@@ -41,7 +41,7 @@ describe("a change of the externalId through v2", () => {
     { name: "a null externalId clears the owner", body: { externalId: null }, owner: null },
     { name: "the same externalId keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
     { name: "no externalId keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
-  ])("updateKey with $name and always keeps the environment", async ({ body, owner }) => {
+  ])("updateKey: $name, and the environment is always kept", async ({ body, owner }) => {
     const { keyId } = await aKey({ ownerId: "user_1", environment: "staging" }, { externalId: "user_1" });
     await t.data("keys.updateKey", { keyId, ...body });
     expect(await row(keyId)).toMatchObject({ owner_id: owner, environment: "staging" });

@@ -17,7 +17,7 @@ export interface OwnedRow {
 
 export interface OwnedBy {
   readonly workspaceId: string;
-  /** Name of a manager, or the parts of such a name before a slash. The empty string matches every manager. */
+  /** Name of a manager, or a prefix of it that ends before a slash. The empty string matches every manager. */
   readonly manager: string;
 }
 

@@ -111,7 +111,7 @@ test("blocked migration retries with short waits, so traffic continues", async (
   expect((await db.query("select probe from keys")).rowCount).toBe(2);
 });
 
-test("blocked migration times out, names blocking transactions and rolls back", async () => {
+test("blocked migration times out, reports the blocking transactions and rolls back", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({
     "9001-a-table.sql": "create table made_before (id text); alter table keys add column probe text",

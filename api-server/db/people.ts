@@ -10,15 +10,15 @@ export interface OpenSessions {
   readonly nowMs: number;
   /** Unix ms. A session that was last seen before this time has ended. */
   readonly seenSince: number;
-  /** Texts by which an assignment can refer to the workspace, such as its id and its name. */
+  /** Ids and names by which an assignment can refer to the workspace. */
   readonly places: readonly string[];
   /** Groups with a role in the workspace according to the roles file. */
   readonly groups: readonly string[];
 }
 
 /**
- * SQL condition for `OpenSessions`, whose values are the parameters `$1` to `$4`. `granting` is materialized as a set, so that checking a
- * group of a session takes one lookup.
+ * SQL condition that selects open sessions. The parameters `$1` to `$4` are the members of `OpenSessions`. `granting` is materialized as a
+ * set, so checking one group of a session takes one lookup.
  */
 const GRANTING = "granting as materialized (select unnest($4::text[]) as name)";
 const IS_OPEN = `s.ended_at is null and s.expires_at >= $1 and s.last_seen_at >= $2

@@ -117,7 +117,7 @@ export async function searchPermissions(
 }
 
 /**
- * Inserts a permission unless one with its slug, id or manager exists.
+ * Inserts a permission, unless another permission already has its slug, id or manager.
  * @returns false if nothing was inserted.
  */
 export async function insertPermission(

@@ -166,7 +166,7 @@ const sized = (statement: string): string =>
              from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
- * Returns the records that the refs name, in the order of the refs. The result is `undefined` for a record that is not in Postgres and
+ * Returns the records for the given refs, in the order of the refs. The result is `undefined` for a record that is not in Postgres and
  * therefore does not exist, and for a root key, because root keys have no records. The refs may belong to several workspaces.
  */
 async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
@@ -186,8 +186,8 @@ export interface SomeRecords {
 }
 
 /**
- * Reads records in their projected form, until their JSON reaches `bytesMax` bytes. The last record may go beyond that, so at least one is
- * read. Reads the kinds one after the other, in the order of `refs`.
+ * Reads records in their projected form, and stops once their JSON has `bytesMax` bytes or more. At least one record is read, however large
+ * it is. Reads the kinds one after the other, in the order of `refs`.
  */
 export async function readSomeRecords(
   db: Queryable,

@@ -134,7 +134,7 @@ export async function listRolesOfKey(
 }
 
 /**
- * Inserts a role unless its name, id or manager exists.
+ * Inserts a role, unless another role already has its name, id or manager.
  * @returns false if nothing was inserted.
  */
 export async function insertRole(

@@ -56,7 +56,7 @@ export async function takeSignInLink(
   return rows[0];
 }
 
-/** Selects the links to one workspace and, with `includesAll`, also the links to all workspaces. */
+/** Selects the links for one workspace and, with `includesAll`, also the links for all workspaces. */
 export interface LinkScope {
   readonly workspaceId: string;
   readonly includesAll: boolean;

@@ -206,7 +206,10 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   });
 }
 
-/** Like `rebuild`, but for one workspace with a separately restarted projection: writes every record and completes the projection. */
+/**
+ * Like `rebuild`, but for a single workspace whose projection was restarted on its own: writes all of the workspace's records and completes
+ * its projection.
+ */
 export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
   const { writer, log, signal } = options;
   await withConnections(options, 1, async (db, workers) => {

@@ -154,7 +154,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   "environment",
   // Resource type of a v1 limit call.
   "type",
-  // Filters of the audit log, which is separate per workspace.
+  // Audit log filters. Each workspace has its own audit log, so an id from another workspace matches no row.
   ...["method", "path", "host", "headers", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
   // Filter that applies only to the root keys of one workspace.

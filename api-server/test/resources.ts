@@ -12,7 +12,7 @@ export type Ask = (path: string, body: unknown) => Promise<any>;
 export interface KeyResource {
   readonly apiId: string;
   readonly keyId: string;
-  /** String of the created key. */
+  /** The created key in plaintext. */
   readonly key: string;
 }
 

@@ -34,7 +34,7 @@ const charge = (workspaceId: string, value: string, limit: number, cost: number)
 const queries = ({ workspaceId, limits }: QuotaOf): LimitCharge =>
   charge(workspaceId, "analytics-queries", limits.queriesPerHour, 1);
 
-/** Run time that is charged before the query, ms. The actual run time is known only afterwards. */
+/** Run time that is charged before the query runs, ms. The actual run time is known only afterwards. */
 const FIRST_MS = 1;
 
 const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge =>

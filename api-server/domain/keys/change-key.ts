@@ -107,7 +107,7 @@ async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
   };
 }
 
-/** Returns whether the changes affect credits. The value `{}` of `credits` changes nothing. */
+/** Returns whether the changes affect credits. An empty `credits` object changes nothing. */
 const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-test("key import can name more identities than JavaScript allows arguments in a function call", async () => {
+test("key import can refer to more identities than a JavaScript function call can have arguments", async () => {
   const count = 135_000;
   const tx = await t.deps.db.connect();
   try {

@@ -6,7 +6,7 @@ import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 export interface LimitInUse {
   readonly row: RatelimitRow;
   readonly of: "key" | "identity";
-  /** Whether this limit of the identity does not apply because the key has a limit with the same name. */
+  /** Whether this is a limit of the identity that the key's own limit of the same name overrides. */
   readonly isReplaced: boolean;
   /** State of the counter; `undefined` while the Redis counters are unreachable. */
   readonly current: LimitCount | undefined;

@@ -36,7 +36,7 @@ export interface KeyToMake {
   /** Environment of the key in v1. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles. A missing role is created in v1, which declares `createRole`; in v2, it is an error. */
+  /** Names of roles. In v1, a missing role is created; in v2, a missing role is an error. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs of permissions. Missing permissions are created. */
   readonly permissions?: readonly string[] | undefined;
@@ -91,7 +91,7 @@ export async function makeKey<Required extends RequiredPermission>(
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, actor, requested, { api, vault, needed: required }));
   } catch (error) {
-    // The same manager has concurrently created a key with this name. The check is repeated because its error names that key.
+    // The same manager has concurrently created a key with this name. The check is repeated because its error contains the id of that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
     // In a joined transaction, which is now aborted, the other key cannot be read.
     if (deps.joined !== undefined) {

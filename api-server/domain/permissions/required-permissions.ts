@@ -32,7 +32,7 @@ export interface Grants<Required extends RequiredPermission> {
   /**
    * Requires a permission.
    * @param id id of the object that the call is about; without it, only the form with `*` suffices.
-   * @throws MissingPermission, which names the permissions that would suffice, and never those that the caller holds.
+   * @throws MissingPermission, which lists the permissions that would suffice, but never those that the caller holds.
    */
   readonly require: (required: Required, id?: string) => void;
   /** Like `require`, but returns whether the permission is held instead of throwing. */
@@ -90,13 +90,16 @@ export const onInstallation = declare("installation");
 /** Scope: all roles and permissions (`R(x)` in api-v2.md section 1). These tuples never contain an id. */
 export const onRbac = declare("rbac");
 
-/** Returns a copy of the permission whose absence v1 reports as 403 UNAUTHORIZED. */
+/** Returns a copy of the permission, marked so that v1 responds with 403 UNAUTHORIZED to a caller without it. */
 export const refusedAsUnauthorized = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "UNAUTHORIZED",
 });
 
-/** Returns a copy of the permission whose absence v1 reports as 404, as if the object to be created were not found. */
+/**
+ * Returns a copy of the permission, marked so that v1 responds with 404 to a caller without it, as if the object to be created were not
+ * found.
+ */
 export const refusedAsNotFound = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "NOT_FOUND",

@@ -81,7 +81,7 @@ describe.each(operations)("$path", ({ procedure, operation }) => {
     expect([success?.example, isResponse(success?.example), isResponse.errors]).toEqual([success?.example, true, null]);
   });
 
-  test("v1 operation documents its errors by status and the v1 headers", () => {
+  test("v1 operation documents the v1 headers, and its errors by status", () => {
     for (const kind of errors) {
       const { status, code } = v1FailureOf(kind);
       const media = operation.responses[status]?.content["application/json"];

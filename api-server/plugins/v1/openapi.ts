@@ -116,7 +116,7 @@ function operation(procedure: AnyV1Procedure, schemas: DocumentSchemas): JsonSch
   };
 }
 
-/** Returns the operation id of a path. The id omits the parameters that an unversioned path can contain. */
+/** Returns the operation id of a path. Parameters, which only unversioned paths have, are left out of the id. */
 export const operationIdOf = (path: string): string => path.replaceAll(/\/:\w+/g, "").replaceAll("/", ".");
 
 const serviceOf = ({ path }: AnyV1Procedure): string => path.split(/[./]/, 1)[0] ?? path;

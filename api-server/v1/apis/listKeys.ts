@@ -31,7 +31,7 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const ResponseBody = z.object({
-  keys: z.array(KeyObject).describe("Keys of the page."),
+  keys: z.array(KeyObject).describe("Keys on this page."),
   cursor: Cursor.optional(),
   total: Total.describe("Number of live keys of the API, regardless of the owner filter."),
 });

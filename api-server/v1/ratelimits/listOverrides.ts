@@ -16,7 +16,7 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const ResponseBody = z.object({
-  overrides: z.array(OverrideResponse).describe("Overrides of the page."),
+  overrides: z.array(OverrideResponse).describe("Overrides on this page."),
   total: Total,
   cursor: Cursor.optional(),
 });

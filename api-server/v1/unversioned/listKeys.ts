@@ -37,7 +37,7 @@ const ResponseBody = z.object({
     .array(
       KeyObject.omit({ roles: true, permissions: true, refill: true, identity: true, enabled: true, plaintext: true }),
     )
-    .describe("Keys of the page."),
+    .describe("Keys on this page."),
   total: Total.describe("Number of live keys of the API, regardless of the owner filter."),
 });
 

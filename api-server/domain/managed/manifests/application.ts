@@ -27,7 +27,7 @@ export interface Planned<Step> {
   readonly changes: readonly Difference[];
 }
 
-/** Ids of stored objects, named as in the manifest's status. */
+/** Ids of stored objects. The members have the same names as in the manifest's status. */
 export interface StoredIds {
   readonly roleId?: string;
   readonly namespaceId?: string;

@@ -97,7 +97,7 @@ export async function applyOverride(
   return { outcome, ids: { overrideId, namespaceId }, changes };
 }
 
-/** Returns the rate-limit namespace that `spec.namespaceRef` refers to. The referenced object must manage it. */
+/** Returns the rate-limit namespace that is managed by the object to which `spec.namespaceRef` refers. */
 async function resolveNamespace(
   { tx, actor }: Transaction,
   desired: Application<RatelimitOverrideSpec>,
