@@ -6,8 +6,8 @@ import { type Documents, registerDocsPage, registerDocuments } from "./plugins/d
 import type { ProbeResponse } from "./plugins/health.ts";
 
 /**
- * Starts the admin server, which serves probes, metrics and the API page. It has a separate port, because customers of the API do not need
- * these. It serves from process start, even while the API is not served yet. Throws if the port is in use.
+ * Starts the admin server, which serves probes, metrics and the API page. It has a separate port, because customers of the API need none of
+ * these. It serves from the start of the process, even before the API is served. Throws if the port is in use.
  */
 export async function startAdminApp(options: {
   host: string;

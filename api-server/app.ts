@@ -35,7 +35,7 @@ export interface AppOptions {
   readonly maxConnections?: number | undefined;
   /** Time after which a connection is closed if its client reads none of a pending response. Only tests set it. */
   readonly readTimeoutMs?: number;
-  /** Registry for `/metrics`; the components of a process may share one. */
+  /** Registry for `/metrics`; the components of a process can share one. */
   readonly metrics?: Registry;
   /** An older version of the API, to be served in addition to v2. */
   readonly oldApi?: OldApi | undefined;
@@ -57,10 +57,10 @@ export interface AppOptions {
  */
 const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Interval at which connections are checked for requests that take too long to arrive. */
+/** Interval of the check for requests that take too long to arrive. */
 const CONNECTIONS_CHECKED_MS = 5_000;
 
-/** Builds the HTTP server without listening: tests inject requests, and `start` calls `listen`. */
+/** Builds the HTTP server, but does not listen: `start` calls `listen`, and tests inject requests without a port. */
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const hasPages = options.hasPages !== false;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
@@ -90,7 +90,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     // timer, and no request takes this long to handle.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // The cast treats a TLS server as an HTTP server: the types have no common base, but this code uses only members that both have.
+    // The cast treats a TLS server as an HTTP server. It is safe, because this code uses only members that both have; the types just lack a
+    // common base.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),

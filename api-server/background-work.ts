@@ -23,12 +23,15 @@ const WRITE_BEHIND_EVERY_MS = 500;
  * `onCounterFailure` of their policy until this process loads the scripts again.
  */
 const SCRIPTS_EVERY_MS = 1000;
-/** Time slice per workspace for retention, enough for seven statements; a slower workspace continues in parallel with the others. */
+/**
+ * Time slice of retention per workspace. It is long enough for seven statements. A workspace that needs longer continues in parallel with
+ * the others.
+ */
 const RETENTION_TURN_MS = 30_000;
 /** Pause between two retention batches, so that the database stays available during a long run. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-/** Pause between two batches of queued keys, so that a long queue leaves about half of the time for requests. */
+/** Pause between two batches of queued keys, so that a long queue occupies the process for only about half of the time. */
 const KEY_QUEUE_EVERY_MS = 500;
 const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;
@@ -45,7 +48,7 @@ export const REFILL_METRICS = defineMetrics({
   },
 });
 
-/** Starts all background work of an api-server except the relay. `drain` writes pending data at shutdown. */
+/** Starts all background work of an api-server except the relay. At shutdown, call `drain` to write pending data. */
 export async function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
@@ -56,9 +59,9 @@ export async function startBackgroundWork(parts: {
   eventsBytesMax: number;
   retentionDays: RetentionDays;
   workspaceIds: readonly string[];
-  /** Called every 5 s: registers the configured root key if it has changed. */
+  /** Registers the configured root key if it has changed. Called every 5 s. */
   followRootKey: () => Promise<void>;
-  /** Called once a minute: deletes expired Redis users of gates. */
+  /** Deletes expired Redis users of gates. Called once a minute. */
   sweepGateUsers: () => Promise<void>;
 }): Promise<{
   loops: Closeable[];

@@ -60,7 +60,7 @@ interface Documented<Permissions extends RequiredPermissions = RequiredPermissio
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;
-  /** Permissions that the root key needs. It needs all of them, but each only if its condition applies. */
+  /** Permissions that the root key needs. A permission with a condition is needed only if the condition applies. */
   readonly permissions: Permissions;
   /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];

@@ -25,15 +25,15 @@ import type { RunFairly } from "./workspace-turns.ts";
  * locked.
  */
 
-/** Retention of ended sign-ins and sessions. An ended session can be distinguished from an unknown one for this long. */
+/** Retention of ended sign-ins and sessions. As long as the row exists, an ended session can be distinguished from an unknown one. */
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
 /** Maximum number of usage rows per batch. It is large, because there are many such rows and removing them creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
 /**
- * Number of pending outbox entries at which removal pauses: removing rows creates outbox entries, which must not delay those for other
- * changes.
+ * Number of pending outbox entries at which removal pauses. Removing rows adds outbox entries, and these must not delay the entries of
+ * other changes.
  */
 const OUTBOX_MAX = 2_000;
 
@@ -107,7 +107,7 @@ export class Retention {
     });
   }
 
-  /** Runs one time slice per workspace if a run is due. Returns whether more rows can be removed soon. */
+  /** If a run is due, runs one time slice per workspace. Returns whether more rows remain to be removed soon. */
   async round(): Promise<boolean> {
     const { db, nowMs, runFairly } = this.#options;
     if (nowMs() < this.#dueAtMs) return false;

@@ -82,7 +82,7 @@ export const REFUSAL_METRICS = defineMetrics({
   },
 });
 
-/** Counts invalid values in Redis, which Postern cannot have written, and logs them at intervals. */
+/** Counts invalid values in Redis, and logs them at intervals. Postern never writes such values. */
 export type RecordRejected = (workspaceId: string, found: { kind: string; count: number }) => void;
 
 export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): RecordRejected {

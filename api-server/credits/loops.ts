@@ -32,8 +32,8 @@ export async function loadRequested({
 }
 
 /**
- * Loads all counters in one transaction. If that fails for a reason that may affect just one counter, loads each one separately, and throws
- * the last failure if there is any.
+ * Loads all counters in one transaction. If that fails for a reason that might affect only one of the counters, loads each one separately,
+ * and throws the last failure, if any.
  */
 async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
   try {

@@ -102,7 +102,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // Only logs the error, because the transaction has already ended and its result must reach the caller.
+        // Logs the error instead of throwing it, because the transaction has already ended and its result must reach the caller.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },

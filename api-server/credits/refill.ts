@@ -65,7 +65,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
-      // An error in this loop ends the generator of batches, and thereby the other worker, because both workers share the generator.
+      // Both workers share the generator of batches. An error in this loop ends the generator, and thereby the other worker.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;

@@ -156,8 +156,8 @@ export async function updateIdentity(
 }
 
 /**
- * Marks the identity as deleted. Keys that still refer to it are treated as keys without an identity. Its limits are separate rows, which
- * remain.
+ * Marks the identity as deleted. Keys that still refer to it are treated as keys without an identity. Its limits are in separate rows,
+ * which this function does not delete.
  */
 export async function deleteIdentity(
   tx: Queryable,

@@ -132,7 +132,7 @@ export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, s
 }
 
 /**
- * Updates the key row after a change of its credits, links or manager. Throws a violation of the index `keys_manager` in the same case as
+ * Updates the row of a key whose credits, links or manager have changed. Throws a violation of the index `keys_manager` in the same case as
  * `updateKey`.
  */
 export async function touchKey(

@@ -15,7 +15,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** Returns the credits of keys; an unlimited key has no row. */
+/** Returns the credits of keys. The result has no row for an unlimited key. */
 export async function listKeyCredits(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -140,7 +140,7 @@ export async function raiseSpent(
 }
 
 /**
- * Advances the sequence of revs after a restore, because the revs in the Redis counters may be higher than those that Postgres would assign
+ * Advances the sequence of revs after a restore of Postgres, because the Redis counters may contain higher revs than Postgres would assign
  * next.
  */
 export async function renewCreditRevs(db: Queryable): Promise<void> {

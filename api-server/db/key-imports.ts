@@ -5,8 +5,8 @@ import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 /* Statements that import keys. Each handles up to a thousand keys, and corresponds to a statement for one key in key-changes.ts. */
 
 /**
- * Returns those of the given hashes that already belong to a key, including deleted keys and keys of other workspaces, because a hash can
- * exist only once.
+ * Returns the given hashes that already belong to a key. Deleted keys and keys of other workspaces count too, because a hash can exist only
+ * once in the database.
  */
 export async function listHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
   const text = "select hash from keys where hash = any ($1::text[])";

@@ -5,7 +5,7 @@ import { beginningWith, containing } from "./pages.ts";
 
 /** Position in the sorted keys: the last key of the previous page. */
 export interface KeyPosition {
-  /** Time by which the keys are sorted, Unix ms: the expiry if the filter has `expiresBefore`, otherwise the creation time. */
+  /** Time by which the keys are sorted, Unix ms. It is the expiry if the filter has `expiresBefore`, otherwise the creation time. */
   readonly atMs: number;
   readonly keyId: string;
 }
@@ -13,7 +13,7 @@ export interface KeyPosition {
 /** Filter of keys. A key must match all members; `undefined` members are ignored. */
 export interface KeyFilter {
   readonly workspaceId: string;
-  /** Ids of the APIs; "all" for every API of the workspace. */
+  /** Ids of the APIs whose keys are searched; "all" for every API of the workspace. */
   readonly apiIds: "all" | readonly string[];
   readonly keyId?: string | undefined;
   readonly hash?: string | undefined;
@@ -35,7 +35,7 @@ export interface KeyFilter {
   readonly nowMs: number;
 }
 
-/** A key in a list, without members that can be large. */
+/** A key as it appears in a list. Members that can be large are omitted. */
 export interface FoundKeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -139,7 +139,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // A key is still valid in the millisecond of its expiry, so the comparison excludes this millisecond.
+    // A key is still valid in the millisecond of its expiry, so a key that expires in this millisecond does not count as expired.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

@@ -51,7 +51,7 @@ export async function listKeySecrets(
 }
 
 /**
- * Returns key secrets of all workspaces that were not encrypted with the given encryption key, sorted by key id, starting after `after`.
+ * Returns the secrets that were not encrypted with the given encryption key, from all workspaces, sorted by key id, starting after `after`.
  */
 export async function listKeySecretsOfOthers(
   db: Queryable,

@@ -35,7 +35,7 @@ export interface OwnedKeysRow {
   readonly managed: number;
 }
 
-/** Counts an owner's keys per API. Sorted by API id. */
+/** Counts an owner's keys per API. The result is sorted by API id. */
 export async function countKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, enabled }: OwnerRef & { readonly enabled: boolean },
@@ -87,7 +87,7 @@ export async function enableSomeKeysOfOwner(
     readonly max: number;
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
-  // The limit applies before the rows are locked, because Postgres cannot lock the rows of a union. Rows that another call has changed in
+  // `limit` is applied before the rows are locked, because Postgres cannot lock the rows of a union. Rows that another call has changed in
   // the meantime are filtered out after locking.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id

@@ -84,7 +84,7 @@ describe.each([
     filled = await fill(state);
   });
 
-  test("key list reads only as many rows as its page holds", async () => {
+  test("key list reads only as many rows as its page has", async () => {
     const { of, keyIds, identityId } = filled;
     const { workspaceId } = of;
     const page = { ...of, cursor: "", rowsMax: PAGE };

@@ -18,8 +18,8 @@ export interface DigestRow {
 }
 
 /**
- * Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager, with the `content` that the digest is
- * computed from.
+ * Selects the live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager. The digest is computed from the
+ * column `content`.
  */
 const CONTENT: Readonly<Record<DigestedKind, string>> = {
   role: `select roles.id, roles.workspace_id, roles.manager, null as namespace_id,

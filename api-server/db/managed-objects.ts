@@ -8,7 +8,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
 export type ManagedKind = (typeof MANAGED_KINDS)[number];
 
-/** Kinds with at most one object per manager. `key` is missing, because a manager can have several keys, one per name. */
+/** Kinds of which a manager can have at most one object. `key` is missing, because a manager can have several keys with different names. */
 export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {
@@ -20,7 +20,7 @@ interface ManagerRow {
   readonly manager: string | null;
 }
 
-/** Row that contains an object's manager, by kind. */
+/** Type of the row that contains an object's manager, by kind. */
 export interface ManagerRows {
   readonly api: ManagerRow;
   readonly role: ManagerRow;
@@ -71,7 +71,7 @@ interface IdRow {
   readonly id: string;
 }
 
-/** Row of the object that a manager owns, by kind. */
+/** Type of the row that identifies the object of a manager, by kind. */
 export interface OwnRows {
   readonly api: IdRow;
   readonly role: IdRow;

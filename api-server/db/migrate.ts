@@ -21,8 +21,8 @@ const CONNECT_MS_MAX = 5_000;
 const TURN_POLL_MS = 200;
 const LOCK_TRY_MS = 500;
 /**
- * Lock timeout of a long attempt. It exceeds Postgres's `deadlock_timeout` (1 s), after which Postgres cancels an autovacuum that blocks
- * the lock.
+ * Lock timeout of a long attempt. It exceeds Postgres's `deadlock_timeout` (1 s), because Postgres cancels a blocking autovacuum only after
+ * that time.
  */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
@@ -40,8 +40,8 @@ export interface MigrateOptions {
   /** Called after each attempt that failed to acquire its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
   /**
-   * Called before each migration: `done` is the number of migrations that this run has already applied, `total` the number that it will
-   * apply in all.
+   * Called before each migration. `done` is the number of migrations that this run has already applied, and `total` is the number that it
+   * applies in all.
    */
   readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }

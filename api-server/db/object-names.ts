@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
  * Returns display names of objects by id, in bulk. Includes deleted objects as long as their rows exist, because usage data outlives the
- * objects. `within`: ids of the APIs or namespaces that the caller may see; `null` for all.
+ * objects. `within` has the ids of the APIs or namespaces that the caller is allowed to see; `null` means all.
  */
 
 interface Named {

@@ -135,7 +135,8 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
  * are already pending are not added again; otherwise the outbox would grow with each restart of a Redis that crashes in a loop.
  */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // Only the first entries of each workspace go into the urgent queue. The others are bulk, as in a large transaction.
+  // Only the first entries of each workspace go into the urgent queue. The others go into the bulk queue, as those of a large transaction
+  // do.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select workspace_id, kind, id

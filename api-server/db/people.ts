@@ -8,11 +8,11 @@ import type { PersonRef, SessionRow } from "./sessions.ts";
 /** Selects the open sessions that give a role in a workspace. */
 export interface OpenSessions {
   readonly nowMs: number;
-  /** Unix ms. A session that was last seen before this time has ended. */
+  /** A session that was last seen before this time has ended. Unix ms. */
   readonly seenSince: number;
   /** Ids and names by which an assignment can refer to the workspace. */
   readonly places: readonly string[];
-  /** Groups with a role in the workspace according to the roles file. */
+  /** Groups to which the roles file gives a role in the workspace. */
   readonly groups: readonly string[];
 }
 

@@ -51,7 +51,7 @@ export interface MatrixRow extends PermissionRow {
   readonly keys: number;
   /** Number of roles that grant the permission. */
   readonly roles: number;
-  /** Sorted indexes, from 0, into the given role ids: the roles that grant the permission. */
+  /** The roles that grant the permission, as sorted indexes (from 0) into the given role ids. */
   readonly granted: number[];
 }
 

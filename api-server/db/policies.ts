@@ -258,8 +258,8 @@ export async function updatePolicyId(
 }
 
 /**
- * Raises the versions of all policies above the versions that were lost in a restore. Otherwise, pods that report a lost version would seem
- * to have the newest policy. A policy changes less than once a second, so the Unix time in seconds exceeds all of its versions.
+ * Raises the versions of all policies above the versions that were lost in a restore. Otherwise, a pod that reports a lost version would
+ * seem to have the newest policy. A policy changes less than once a second, so the Unix time in seconds exceeds all of its versions.
  */
 export async function renewPolicyVersions(db: Queryable): Promise<void> {
   const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";
@@ -282,7 +282,7 @@ export interface PolicyOverviewRow extends PolicyStatusRow {
   readonly changed_at: number;
 }
 
-/** Columns for lists of policies. They exclude the policy itself, which can have 256 KiB. */
+/** Columns for lists of policies. The stored policy itself is not among them, because it can have 256 KiB. */
 const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
                        policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
                        policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,

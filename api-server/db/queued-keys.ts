@@ -134,7 +134,7 @@ export async function deleteLockedKeys(
   await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
-/** A queued key as read earlier; in the meantime, another process may have tried to create it. */
+/** A queued key in the state in which it was read. Another process may have tried to create it since then. */
 interface QueuedKeyRef {
   readonly workspaceId: string;
   readonly keyId: string;

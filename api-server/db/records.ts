@@ -306,7 +306,7 @@ export async function listRecordRefs(
 
 /**
  * Counts the records of a kind after one cursor, up to and including another cursor (`undefined`: to the end). The count uses neither
- * paging nor sorting, so it can prove that the paged listing omitted no record.
+ * paging nor sorting, so it can reveal that the paged listing omitted a record.
  */
 export async function countRecordRefs(
   db: Queryable,

@@ -106,7 +106,7 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
 export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
 export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
 
-/** State of a root key. A root key that is both disabled and expired is reported as `disabled`. */
+/** State of a root key. If a root key is both disabled and expired, its state is `disabled`. */
 export const rootKeyState = (
   { enabled, expires_at: expiresAt }: Pick<RootKeySummary, "enabled" | "expires_at">,
   nowMs: number,

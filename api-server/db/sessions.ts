@@ -168,7 +168,7 @@ export async function listOpenSessions(
 }
 
 /**
- * Removes expired sessions, links and sign-in flows, one batch of each. Returns the number of rows in the largest batch; if this is
+ * Removes one batch each of expired sessions, links and sign-in flows. Returns the number of rows in the largest batch; if it equals
  * `rowsMax`, more expired rows may exist.
  */
 export async function removeOldSignIns(

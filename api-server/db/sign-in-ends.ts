@@ -29,7 +29,9 @@ export async function endSessionsById(
   await tx.query({ name: "end-sessions-by-id", text, values: [sessionIds, endedAt] });
 }
 
-/** Invalidates the links for the person with this name, and those that these sessions created. Returns the number of links. */
+/**
+ * Invalidates the links for the person with this name, and the links that these sessions created. Returns the number of invalidated links.
+ */
 export async function endLinksFor(
   tx: Queryable,
   {

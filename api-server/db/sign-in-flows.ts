@@ -18,7 +18,7 @@ const EXPIRED_REMOVED_MAX = 10;
 
 /**
  * Inserts a flow, and removes some that have expired. Unauthenticated clients can start sign-ins, so expired flows must not accumulate
- * until the next retention run. The table therefore holds at most about as many rows as flows are started within one lifetime of a flow.
+ * until the next retention run. The table therefore has about as many rows as flows are started during the lifetime of one flow, or fewer.
  */
 export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
   const text = `with expired as (

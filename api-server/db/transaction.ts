@@ -44,7 +44,7 @@ export interface JoinedTransaction {
   readonly afterwards: (work: () => Promise<void>) => void;
 }
 
-/** Dependencies of a transaction: the database, this process's record cache, and a function that wakes the relay. */
+/** What a transaction needs: the database, this process's record cache, and a function that wakes the relay. */
 export interface Transacting {
   readonly db: Pool;
   readonly projection: Pick<Projection, "drop" | "forgetAll">;

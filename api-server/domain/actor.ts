@@ -6,7 +6,7 @@ import type { ChangeDeps } from "./deps.ts";
 import type { Managing } from "./managed/rules.ts";
 import type { Grants, RequiredPermission } from "./permissions/required-permissions.ts";
 
-/** The caller and its workspace. */
+/** A caller and the workspace of its call. */
 export interface Caller {
   readonly workspaceId: string;
   readonly actor: CallingActor;
@@ -24,7 +24,7 @@ export interface CallerSession {
   readonly role: PersonRole;
 }
 
-/** Details of the request, for audit rows, events and IP allow-lists. */
+/** Details of the request that audit rows, events and IP allow-lists need. */
 export interface Origin {
   readonly requestId: string;
   /** Address of the client: the peer address of the connection or, behind a trusted proxy, the address that the proxy reports. */
@@ -33,7 +33,7 @@ export interface Origin {
 }
 
 /**
- * The actor of a use case: who acts, on behalf of which manager, and from where. It also carries the actor's permissions and the use case's
+ * The actor of a use case: who acts, on behalf of which manager, and from where. It also has the actor's permissions and the use case's
  * dependencies. All other input of a use case is passed as arguments.
  */
 export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps>

@@ -85,7 +85,7 @@ export interface PeopleDeps extends ChangeDeps {
   readonly rolesOfGroups: RolesOfGroups;
 }
 
-/** Dependencies of functions that read the reports of pods. */
+/** Dependencies of functions that read the reports from pods. */
 export interface PodDeps extends LogDeps {
   readonly pods: PodReports;
 }

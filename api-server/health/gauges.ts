@@ -5,8 +5,8 @@ import type { Edge, EdgeCounters } from "../../edge/open.ts";
 import type { Projection, RefusedKind } from "../../edge/projection/contract.ts";
 
 export const STATE_METRICS = defineMetrics({
-  // Staleness of the stalest workspace, for alerts, so a single late workspace suffices to raise it. The staleness of the change stream
-  // shows whether the cause is a bulk change in one workspace or the relay.
+  // Staleness of the stalest workspace. Alerts use it, because a single late workspace raises it. The staleness of the change stream shows
+  // whether the cause is a bulk change in one workspace or the relay.
   staleness: {
     name: "postern_projection_staleness_seconds",
     type: "gauge",
@@ -24,7 +24,7 @@ export const STATE_METRICS = defineMetrics({
   lagging: {
     name: "postern_projection_lagging_workspaces",
     type: "gauge",
-    help: "Workspaces whose changes are delivered later than others, as read by this process",
+    help: "Workspaces whose changes are delivered later than those of other workspaces, as read by this process",
     unit: "workspaces",
     bad: "Above 0 for minutes: see `postern_relay_lagging_workspaces`.",
   },

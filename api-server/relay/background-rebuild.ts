@@ -91,7 +91,7 @@ export class BackgroundRebuild implements Closeable {
         },
       });
     } catch (error) {
-      // Redis holds another projection. Stops here, because the relay loop detects that as well and begins a new projection.
+      // Redis contains another projection. Stops here, because the relay loop also detects this, and begins a new projection.
       if (!(error instanceof ProjectionChanged) && !signal.aborted) {
         this.#failure = error;
         onFailed();

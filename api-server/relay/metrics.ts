@@ -26,7 +26,7 @@ export const RELAY_METRICS = defineMetrics({
   lagging: {
     name: "postern_relay_lagging_workspaces",
     type: "gauge",
-    help: "Workspaces whose changes are delivered later than others",
+    help: "Workspaces whose changes are delivered later than those of other workspaces",
     unit: "workspaces",
     bad: "Above 0 for minutes (PosternWorkspacePropagationDelayed).",
   },

@@ -143,8 +143,8 @@ async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<Rec
 }
 
 /**
- * Writes large records in several batches. All are read in one snapshot, so each batch contains everything that its version promises.
- * Referenced records are in the same batch or an earlier one.
+ * Writes large records in several batches. All are read in one snapshot, so the batches can have the same version. Referenced records are
+ * in the same batch or an earlier one.
  */
 async function writeRecords(
   { db, writer, projectionId }: Projecting,

@@ -5,7 +5,7 @@ import type { Assignment, RolesOfGroups } from "../../core/sessions/assignments.
 
 /*
  * The roles file, which assigns roles to groups. It is configuration, not a table, so that it can be reviewed and rolled back like the rest
- * of an installation. As a result, a person's access does not depend on earlier sign-ins either.
+ * of an installation, and so that a person's access does not depend on earlier sign-ins.
  */
 
 const NAME_LENGTH_MAX = 255;

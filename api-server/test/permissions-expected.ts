@@ -29,7 +29,7 @@ export interface Expected {
   readonly strangersLearnNoId?: true;
   /** Alternative permissions, by the permission in `also` that each can replace. */
   readonly orElse?: Readonly<Record<string, string>>;
-  /** Permissions in `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
+  /** Permissions in `needs` and `also` for which v1 responds with 403 UNAUTHORIZED if the root key lacks them (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
   /** Permissions to create an object. If the root key lacks one of them, v1 responds with 404, as if the object were not found. */
   readonly refusedAsNotFound?: readonly string[];

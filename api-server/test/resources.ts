@@ -25,7 +25,7 @@ export type ManagedTable =
   | "keys"
   | "policies";
 
-/** Kinds of the manifests that manage the rows of a table. Permissions are missing, because no manifest manages them. */
+/** Kind of manifest that manages the rows of each table. No manifest manages permissions, so their kind exists only in tests. */
 const KIND_OF: Readonly<Record<ManagedTable, string>> = {
   apis: "ApiKeyPolicy",
   roles: "Role",

@@ -10,7 +10,10 @@ import { changeOf } from "../../db/audit-change.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Maximum number of entries. It is limited because every pod of the API keeps the complete list in memory, as part of the API's record. */
+/**
+ * Maximum number of entries of an IP allow-list. It is limited because every pod of the API keeps the complete list in memory, as part of
+ * the API's record.
+ */
 export const IP_ALLOW_LIST_MAX = 100;
 
 export const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
@@ -57,7 +60,7 @@ export async function changeApi(
   });
 }
 
-/** An API as `admin.listApis` and `postern api update` return it. A setting that is absent has its default. */
+/** An API as `admin.listApis` and `postern api update` return it. An absent setting has its default value. */
 export interface DescribedApi {
   readonly apiId: string;
   readonly name: string;

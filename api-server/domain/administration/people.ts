@@ -27,7 +27,7 @@ import { LINK_ISSUER } from "./sign-in-links.ts";
 
 type RolesDeps = ReadDeps & Pick<PeopleDeps, "rolesOfGroups" | "sessionIdleMs" | "nowMs">;
 
-/** A workspace, and the data that determines who has a role in it. */
+/** A workspace and the data that determines who has a role there. */
 export interface PeopleScope {
   readonly workspace: { readonly id: string; readonly name: string };
   readonly open: OpenSessions;

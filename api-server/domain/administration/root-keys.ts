@@ -109,7 +109,7 @@ export interface RootKeyChange {
   readonly name?: string;
   readonly environment?: string | null;
   readonly enabled?: boolean;
-  /** Expiry, Unix ms; `null` for none. */
+  /** Expiry, Unix ms; `null` if the root key never expires. */
   readonly expiresAt?: number | null;
   readonly permissions?: readonly string[];
 }
@@ -156,7 +156,7 @@ export async function changeRootKey(
   });
 }
 
-/** Maximum time for which a root key and its successor are both valid. */
+/** Maximum length of the overlap, in which a root key and its successor are both valid. */
 export const ROTATION_OVERLAP_MAX_MS = 7_776_000_000;
 
 export interface RotatedRootKey extends IssuedRootKey, Pick<RootKeySummary, "name" | "environment" | "permissions"> {
@@ -237,7 +237,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** Returns permissions for a row of the audit log, truncated to a readable number. */
+/** Returns the permissions for a row of the audit log. Lists only so many that the row stays readable. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

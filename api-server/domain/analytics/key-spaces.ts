@@ -21,7 +21,7 @@ const NAME = "keyspaceof";
 export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Omits invalid ids, because they may contain NUL, which Postgres rejects.
+  // Omits invalid ids, because Postgres rejects the character NUL, which they may contain.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

@@ -24,7 +24,10 @@ export const ANALYTICS_LIMITS: Readonly<Record<keyof AnalyticsLimits, LimitRow>>
   runMsPerHour: { byDefault: 1_800_000, min: 0, max: 1_000_000_000_000 },
 };
 
-/** Fills in defaults, and clamps stored values to the bounds of `ANALYTICS_LIMITS`, because another release may have had other bounds. */
+/**
+ * Fills in defaults, and clamps stored values to the bounds of `ANALYTICS_LIMITS`, because a release with other bounds may have stored
+ * them.
+ */
 export function completeLimits(stored: Readonly<Record<keyof AnalyticsLimits, number | null>>): AnalyticsLimits {
   const limit = (name: keyof AnalyticsLimits): number => {
     const { byDefault, min, max } = ANALYTICS_LIMITS[name];

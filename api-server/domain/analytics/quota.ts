@@ -18,8 +18,8 @@ interface QuotaOf {
 }
 
 /**
- * Charge against an hourly quota. The counter's name does not contain the limit, so that a changed limit also applies to usage before the
- * change.
+ * Charge against an hourly quota. The counter's name does not contain the limit, so usage before a change of the limit counts against the
+ * new limit.
  */
 const charge = (workspaceId: string, value: string, limit: number, cost: number): LimitCharge => ({
   workspaceId,

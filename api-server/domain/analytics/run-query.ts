@@ -26,7 +26,7 @@ import { settingsForReading } from "./verification-counts.ts";
 export interface RequestedQuery {
   readonly workspaceId: string;
   readonly of: AnalyticsOf;
-  /** Query as the caller sent it. */
+  /** Text of the query, as the caller sent it. */
   readonly text: string;
   /** Returns the key spaces or namespaces that the root key is allowed to read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;

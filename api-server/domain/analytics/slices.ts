@@ -50,7 +50,7 @@ export interface Window {
   readonly toMs: number;
 }
 
-/** Returns the full hours from the one that contains `startMs` to the one that contains `endMs`, both inclusive. */
+/** Returns the window of full hours that begins with the hour of `startMs` and ends with the hour of `endMs`, both inclusive. */
 export const fullHours = (startMs: number, endMs: number): Window => ({
   fromMs: sliceStart("hour", startMs),
   toMs: sliceStart("hour", endMs) + HOUR_MS,

@@ -37,7 +37,7 @@ export type Usage =
 
 /**
  * Counts verifications. If only time slices are requested, empty slices are included with zeros. If targets are requested, the result
- * contains only targets, or slices of a target, that have events. With neither, the result has exactly one row.
+ * contains only targets with events, or only their slices with events. If neither is requested, the result has exactly one row.
  */
 export async function countUsage(count: CountVerifications, question: UsageQuery, clock: Clock): Promise<Usage> {
   const { slice, by, limit = COUNTED_MAX } = question;

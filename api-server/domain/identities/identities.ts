@@ -44,5 +44,5 @@ export const identityDeleted = ({ id, externalId }: { id: string; externalId: st
   targets: [{ type: "identity", id, name: externalId }],
 });
 
-/** Empty meta is stored as `null`, because responses do not distinguish between empty and missing meta. */
+/** Stores empty meta as `null`, because responses do not distinguish between empty and missing meta. */
 export const storedMeta = (meta: Json): Json | null => (Object.keys(meta).length === 0 ? null : meta);

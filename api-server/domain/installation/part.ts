@@ -2,7 +2,7 @@ import { within } from "../../../edge/redis/script.ts";
 
 /*
  * One component of an installation, as the dashboard shows it: its details, its state and, if it has a problem, where the solution is
- * documented. Each component has its own deadline, so that a slow database delays only the components that depend on it.
+ * documented. Each component has its own deadline, so a slow database delays only the components that depend on it.
  */
 
 /** State of a component. `off`: this installation does not use the component. `away`: the component does not respond. */

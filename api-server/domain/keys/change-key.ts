@@ -24,7 +24,7 @@ type Refill = CreditsState["refill"];
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
-  /** Whether the `externalId` is also stored as the v1 owner. If false, changing the `externalId` clears the owner. */
+  /** Whether the `externalId` is also stored as the v1 owner. If false, a change of the `externalId` removes the owner. */
   readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
@@ -84,7 +84,7 @@ export async function changeKey<Required extends RequiredPermission>(
     }
     const stored = await findKey(tx, ref);
     const after = stored && (await fieldsOf(tx, ref, stored));
-    // If the API was deleted while the call waited for the key's lock, the key is not found here, and no change is logged.
+    // The key is not found here if the API was deleted while the call waited for the key's lock. No change is then logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
     await insertAudit(tx, actor, [
       ...linked,
@@ -112,8 +112,8 @@ const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the refill rules against the stored key before any write. The stored row suffices: unlike the remaining credits, the refill and
- * whether the key is limited are always current there. Returns the refill that the key will have.
+ * Checks the refill rules against the stored key before any write. The row suffices: it may have outdated remaining credits, but its refill
+ * is always current, and so is whether the key is limited. Returns the refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =

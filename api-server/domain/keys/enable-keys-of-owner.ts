@@ -14,7 +14,7 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 
 /*
  * Disables or enables all keys of an owner. An owner can have very many keys, so a call uses several transactions. The number of keys per
- * call is limited, so that the call ends in time and the relay does not lag for long; the caller repeats the call until no keys remain. If
+ * call is limited, so that the call ends in time and the relay does not lag for long. The caller repeats the call until no keys remain. If
  * a call is interrupted, the next one continues with the remaining keys. Managed keys are skipped, because their manifests would revert the
  * change.
  */
@@ -33,7 +33,7 @@ export interface EnabledKeys {
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Some of the skipped managed keys, to be listed in the message. */
+  /** Some of the managed keys that were skipped. The message lists them. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 

@@ -36,7 +36,7 @@ export async function readFullKeys(
   return rows.map((row) => ({
     row,
     parts: sorted(partsByKey.get(row.id) ?? NONE),
-    // The row, which was read first, decides whether the key is unlimited. In the meantime, the key may have received credits.
+    // The row determines whether the key is unlimited, because it was read first: since then, the key may have received credits.
     remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
     plaintext: plaintexts.get(row.id),
   }));

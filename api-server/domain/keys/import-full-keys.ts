@@ -55,7 +55,7 @@ export interface FullKeyToImport extends KeyDefinition {
   readonly sealed: SealedString | undefined;
 }
 
-/** Caller and dependencies that are needed to prepare a key. */
+/** The caller and the dependencies for preparing a key. */
 interface Preparing {
   readonly caller: { readonly workspaceId: string };
   readonly deps: Pick<ChangeDeps, "randomBytes"> & VaultDeps;

@@ -12,8 +12,8 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * Links of a key to its direct permissions and to its roles. Six procedures change links. Each one computes the desired links, and this
- * file writes only the difference, so a repeated call changes nothing.
+ * Links of a key to its direct permissions and to its roles. Six procedures change links. Each of them computes the desired links, and this
+ * file writes only the differences, so a repeated call changes nothing.
  */
 
 /** A kind of link: how links of this kind are read and written, and how the audit log names their targets. */
@@ -85,10 +85,7 @@ interface Written<End> {
   readonly events: readonly AuditEvent[];
 }
 
-/**
- * Replaces the links of a locked key with the requested ones. Leaves it to the caller to change the key's own row and to write the audit
- * log.
- */
+/** Replaces the links of a locked key with the requested ones. The caller must update the key's own row and write the audit log. */
 export async function writeLinks<End extends { readonly id: string }>(
   tx: PoolClient,
   key: KeyRef,

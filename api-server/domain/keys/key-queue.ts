@@ -35,12 +35,15 @@ import { requestIdOf } from "./queued-key-record.ts";
 export const RETRIES_MAX = 10;
 /** Backoff without jitter: keys are tried one at a time, so keys that failed together are not retried together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
-/** Errors that end the retries, because the API or workspace was deleted. Ids are never reused, so further retries would fail as well. */
+/**
+ * Errors that mean that the API or workspace was deleted. They end the retries: ids are never reused, so every further attempt would fail
+ * as well.
+ */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
 /** Limits of a time slice. The slice ends when it reaches either of them. */
 const TURN = { batchesMax: 10, msMax: 500 } as const;
-/** Number of keys per transaction. With 25 keys, the shared statements cost little per key. */
+/** Number of keys per transaction. Some statements run once per transaction; divided among 25 keys, they cost little per key. */
 const BATCH = 25;
 /** Timeouts of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;

@@ -60,7 +60,7 @@ type Making<Required extends RequiredPermission> = Actor<Required, ChangeDeps & 
 /** Permissions that the root key needs on the API. */
 interface MakeNeeds<Required extends RequiredPermission> {
   readonly createKey: Required;
-  /** Permission that is required for a recoverable key. */
+  /** Permission that is required to create a recoverable key. */
   readonly encryptKey: Required;
   /** Permission that v1 requires to create a missing role. In v2, creating a key never creates roles. */
   readonly createRole?: Required;
@@ -93,7 +93,7 @@ export async function makeKey<Required extends RequiredPermission>(
   } catch (error) {
     // The same manager has concurrently created a key with this name. The check is repeated because its error contains the id of that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
-    // In a joined transaction, which is now aborted, the other key cannot be read.
+    // A joined transaction is now aborted, so the other key cannot be read.
     if (deps.joined !== undefined) {
       const detail = `A concurrent call has created a key with this name for ${creatingManager(actor)}.`;
       throw new PublicError("managed_exists", detail, { cause: error });

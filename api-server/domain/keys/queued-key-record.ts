@@ -9,7 +9,7 @@ import type { KeyDefinition } from "./import-full-keys.ts";
  * get defaults.
  */
 
-/** Makes a member optional in the input, but always present in the output; `optional()` would omit it there. */
+/** Makes a member optional in the input, but always present in the output. `optional()` would omit a missing member from the output. */
 const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
 
 const Definition = z.object({

@@ -23,7 +23,7 @@ export interface VerifiedCall {
   readonly startedMs: number;
 }
 
-/** Queues the event of a verification that found a key, whether or not the key was valid. */
+/** Queues the event of a verification. Called if the verification found a key, whether or not the key was valid. */
 export function recordCall(
   deps: VerificationDeps,
   view: KeyView,

@@ -25,7 +25,7 @@ export async function readPage<Row>(
 }
 
 /**
- * Runs a read that may be slow in the worst case, with a timeout of `SEARCH_MS_MAX`.
+ * Runs a read that can be slow in the worst case, with a timeout of `SEARCH_MS_MAX`.
  * @throws PublicError 408 `request_timeout` with `advice` for the caller.
  */
 export async function readBriefly<T>(

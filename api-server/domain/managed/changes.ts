@@ -41,7 +41,7 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 }
 
 /**
- * Writes only the manager of a locked object; `null` makes the object unmanaged.
+ * Writes the manager of a locked object, and nothing else; `null` makes the object unmanaged.
  * @returns the audit events; empty if the manager does not change.
  * @throws PublicError 409 `managed_exists`.
  */

@@ -56,8 +56,8 @@ export interface Timestamp {
 }
 
 /**
- * Functions and texts for one kind of managed object. `Audited` has the columns that the audit log shows, so it can also describe an object
- * that is not stored yet.
+ * Functions and texts for one kind of managed object. `Audited` has only the columns that the audit log shows, so it can also describe an
+ * object that is not stored yet.
  */
 export interface ManagedResource<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
   readonly kind: ManagedKind;
@@ -75,7 +75,7 @@ export interface ManagedResource<Row extends ManagedRow = never, Ref extends Nam
   readonly setManager: (tx: Queryable, row: Row, manager: string | null, timestamp: Timestamp) => Promise<void>;
 }
 
-/** A kind whose objects are deleted in the same way for every caller. */
+/** A kind of object that every caller deletes in the same way. */
 export interface Removable<Row extends ManagedRow> {
   readonly remove: (tx: Queryable, row: Row, timestamp: Timestamp) => Promise<void>;
 }

@@ -25,7 +25,7 @@ export interface Managing {
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
- * Must be called before a managed object is changed or deleted, with its row locked.
+ * Must be called before an object is changed or deleted, while its row is locked.
  * @returns the manager that the row must have after a change; `null` if the object is or becomes unmanaged.
  * @throws PublicError 409 `managed_by_manifest` if another manager manages it, or the call has no manager header.
  */

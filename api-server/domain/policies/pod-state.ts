@@ -23,11 +23,14 @@ export interface PodsTogether {
   readonly unsupported: number;
   /** Reason why the version is unsupported, from one of the pods that report it. */
   readonly reason: string | undefined;
-  /** Numbers of pods that serve stale data, and of pods that reject requests because their data is too old. */
+  /** Number of pods that serve stale data. `expired` is the number of pods that reject requests because their data is too old. */
   readonly stale: number;
   readonly expired: number;
   readonly maxStalenessMs: number;
-  /** Number of requests that pods rejected under this version, and of requests that violated the policy but were admitted in Audit mode. */
+  /**
+   * Number of requests that pods rejected under this version. `wouldRefuse` is the number of requests that violated it but were admitted in
+   * Audit mode.
+   */
   readonly refused: number;
   readonly wouldRefuse: number;
 }

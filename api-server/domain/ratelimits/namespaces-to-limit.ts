@@ -23,8 +23,7 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
     actor.require(permissions.createNamespace);
-    // Requires the permission for all namespaces, because a namespace that does not exist yet has no id for which a root key could hold
-    // one.
+    // Requires the permission for all namespaces, because a root key cannot hold the permission for a namespace that has no id yet.
     actor.require(permissions.limit);
   }
   for (const { id } of known.values()) actor.require(permissions.limit, id);

@@ -18,7 +18,7 @@ const ATTEMPTS_MAX = 5;
 /** Prefix of every namespace id. Names can start with it as well. */
 const ID_START = "rlns_";
 
-/** Permissions that every procedure declares that can charge a rate limit of a namespace. */
+/** Permissions that are declared by every procedure that can charge a rate limit of a namespace. */
 export interface LimitPermissions<Required extends RequiredPermission> {
   readonly limit: Required;
   readonly createNamespace: Required;

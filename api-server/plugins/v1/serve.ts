@@ -11,8 +11,8 @@ import { setV1Headers, type V1Front } from "./front.ts";
 import type { V1Usage } from "./usage.ts";
 
 /*
- * Serves v1 (api-v1.md section 2). Each procedure is a GET with a query string or a POST with a body, which is validated before the root
- * key, and responses have no envelope. v1 calls cannot change managed objects, because v1 has no management headers.
+ * Serves v1 (api-v1.md section 2). Each procedure is a GET with a query string or a POST with a body. This input is validated before the
+ * root key. Responses have no envelope. v1 calls cannot change managed objects, because v1 has no management headers.
  */
 
 export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Usage }): Served {

@@ -459,7 +459,7 @@ describe("updateRemaining", () => {
 });
 
 describe("deleteKey", () => {
-  test("v1 deleteKey soft-deletes a key whose secret stays reserved, and returns 404 when repeated", async () => {
+  test("v1 deleteKey soft-deletes a key, keeps its secret reserved, and returns 404 when repeated", async () => {
     const { keyId, key } = await create();
     expect(await audited(() => t.data("v1/keys.deleteKey", { keyId }))).toEqual(["key.delete"]);
     for (const [path, body] of [

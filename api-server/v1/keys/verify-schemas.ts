@@ -71,7 +71,7 @@ export const Body = z.object({
   ratelimit: z
     .object({ cost: Cost.default(1).describe("Units of the limit `default` to consume.") })
     .optional()
-    .describe("Deprecated. Name `default` in `ratelimits` instead."),
+    .describe("Deprecated. Instead, add an entry with the name `default` to `ratelimits`."),
   ratelimits: z
     .array(RequestedRatelimit)
     .max(50)

@@ -18,9 +18,7 @@ type Body = z.output<typeof Body>;
 
 const Limit = RatelimitOut.extend({
   of: z.enum(["key", "identity"]).describe("Owner of the limit. An identity's limits are shared by all of its keys."),
-  isReplaced: z
-    .boolean()
-    .describe("Whether this limit is overridden by the key's own limit of the same name."),
+  isReplaced: z.boolean().describe("Whether this limit is overridden by the key's own limit of the same name."),
   current: CountOut.optional().describe("Current use of the limit; omitted while Redis is unreachable."),
 });
 

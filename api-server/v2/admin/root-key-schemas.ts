@@ -82,7 +82,7 @@ const Finding = z.strictObject({
   permissions: z
     .array(Tuple)
     .optional()
-    .describe("Permissions that the finding refers to; only for the last two kinds."),
+    .describe("Permissions to which the finding refers; only for `unused_permissions` and `too_wide`."),
 });
 
 export const RootKeyOut = z.strictObject({
@@ -119,7 +119,7 @@ export const RootKeyDetails = z.strictObject({
   uses: z
     .array(
       z.strictObject({
-        permission: Tuple.describe("Permission that requests with the root key required."),
+        permission: Tuple.describe("Permission that was required by requests with the root key."),
         lastUsedOn: UtcDate.describe("Last UTC date on which a request required the permission."),
         onlyId: z
           .string()
@@ -161,10 +161,10 @@ export function readPermissions(given: readonly string[]): readonly string[] {
   return read.tuples;
 }
 
-/** Maximum number of tuples that an error names; further tuples are only counted. */
+/** Maximum number of tuples that an error lists; further tuples are only counted. */
 const NAMED = 20;
 
-/** Throws PublicError 403, which names the missing tuples, unless the caller itself holds every tuple that it grants. */
+/** Throws PublicError 403 unless the caller itself holds every tuple that it grants. The error lists the missing tuples. */
 export function requireToGrant(
   { beyond }: Pick<Grants<RequiredPermission>, "beyond">,
   tuples: readonly string[],

@@ -49,7 +49,7 @@ const Body = z.strictObject({
     .min(1)
     .max(255)
     .optional()
-    .describe("Prefix of the secret's first characters that are stored (`start`); case-sensitive.")
+    .describe("Prefix of `start`, the stored first characters of the secret; case-sensitive.")
     .meta({ examples: ["prod_3Ab9"] }),
   externalId: z
     .string()

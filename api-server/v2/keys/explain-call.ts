@@ -192,7 +192,7 @@ async function findAttempts(
   }
 }
 
-/** Returns a summary of the reports of the policy's sidecars, without their names. */
+/** Summarizes the reports from the policy's sidecars. The summary omits the names of the sidecars. */
 async function describeGates(
   deps: Deps,
   workspaceId: string,

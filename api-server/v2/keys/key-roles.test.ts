@@ -203,7 +203,7 @@ test("concurrent key role changes end in a serializable state", async () => {
   }
 });
 
-test("concurrent role deletion removes the role, and key role changes do not fail", async () => {
+test("role that is deleted during key role changes is removed, and the changes do not fail", async () => {
   for (let round = 0; round < 10; round++) {
     const name = `doomed ${round}`;
     const { roleId } = await t.data("permissions.createRole", { name, permissions: ["doomed"] });

@@ -89,7 +89,7 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
 }
 
 /**
- * Returns the vault if the key is recoverable, otherwise `undefined`. Throws PublicError 403 for a missing permission; only then checks for
+ * Returns the vault if the key is recoverable, otherwise `undefined`. Throws PublicError 403 for a missing permission before it checks for
  * 412.
  */
 async function checkGrants(

@@ -175,7 +175,7 @@ describe("precedence", () => {
     expect(await codeOf(key)).toBe("VALID");
   });
 
-  test("disabled workspace rejects its root keys before any key is looked up", async () => {
+  test("root keys of a disabled workspace are rejected before any key is looked up", async () => {
     await setWorkspace(false);
     expect((await t.call("keys.verifyKey", { key: "x" })).status).toBe(403);
     await setWorkspace(true);
@@ -473,7 +473,7 @@ test("verifyKey serves cached keys without the database and fails with 500 other
 });
 
 describe("the client's address", () => {
-  test("verifyKey uses the address of the connection or of a trusted proxy", async () => {
+  test("verifyKey uses the client address that a trusted proxy reports, or the address of the connection", async () => {
     const proxied = await buildTestApp({ trustedProxies: ["127.0.0.1", "10.1.0.0/16"] });
     const { apiId: own } = await proxied.data("apis.createApi", { name: "abc" });
     await proxied.deps.db.query("update apis set ip_allow_list = '{203.0.113.7, 2001:db8::1}' where id = $1", [own]);

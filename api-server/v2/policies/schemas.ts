@@ -48,7 +48,7 @@ export const DataPlane = z.strictObject({
         .meta({ examples: [1] }),
       reason: z
         .string()
-        .describe("Reason that one of the gates that cannot enforce this version reported.")
+        .describe("Reason, as reported by one of the gates that cannot enforce this version.")
         .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
     })
     .optional()

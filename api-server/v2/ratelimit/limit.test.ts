@@ -251,7 +251,7 @@ describe("namespaces", () => {
 });
 
 describe("one call", () => {
-  test("ratelimit.limit call with cached data makes no SQL query, one counter call and one event", async () => {
+  test("ratelimit.limit call with cached data makes no SQL query and one counter call, and records one event", async () => {
     await api.data("ratelimit.createNamespace", { name: "hot" });
     await limit({ namespace: "hot", identifier: "i", limit: 100 });
     statements = [];

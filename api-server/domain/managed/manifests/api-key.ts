@@ -32,7 +32,7 @@ import { TO_APPLY } from "./permissions.ts";
  * A manager has at most one key of each name, so two operators never issue two keys concurrently.
  */
 
-/** Lifetime of a key that is being issued, which is enough time for another operator to take over. */
+/** Lifetime of a key while it is being issued. It is long enough for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
 /** Maximum number of keys that are read for one manifest: the active key, and replaced keys that have not expired yet. */
@@ -147,7 +147,7 @@ export function planApiKey(
       return { type: "update", keyId, changes };
     });
   const changes = current && changesOf(current, spec, name);
-  // The update comes last: it gives the current key the name of the replaced key, which an earlier step must have renamed.
+  // The update comes last, because it gives the current key the name of the replaced key, and an earlier step must have renamed that key.
   const updates = current === undefined || changes === undefined ? [] : [{ keyId: current.id, changes }];
   const steps = [...revocations, ...replacements, ...updates.map((one) => ({ type: "update", ...one }) as const)];
   return { steps, current, outcome };

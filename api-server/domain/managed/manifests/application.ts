@@ -13,7 +13,7 @@ import type { ToApply } from "./permissions.ts";
 /** A manifest that is being applied. */
 export interface Application<Spec> extends Claimant {
   readonly spec: Spec;
-  /** Managers in other Kubernetes namespaces that allow the manifest to refer to their objects. */
+  /** Managers in other Kubernetes namespaces. They allow the manifest to refer to their objects. */
   readonly mayReferTo: readonly string[];
   /** Uid of the Kubernetes object; `undefined` if the manifest does not come from a cluster. */
   readonly uid: string | undefined;

@@ -21,7 +21,7 @@ export type AppliedKind = (typeof APPLIED_KINDS)[number];
 
 export interface ApplyOptions {
   readonly manager: string;
-  /** Whether the work is rolled back after it has been performed; its result is returned in either case. */
+  /** Whether to roll the work back after it has been performed. Its result is returned in either case. */
   readonly dryRun: boolean;
   /** Fencing number of the operator: the number of transitions of its Lease. `undefined` for callers without a Lease. */
   readonly onlyIfFence?: number | undefined;

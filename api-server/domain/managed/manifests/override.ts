@@ -30,7 +30,7 @@ export interface StoredOverrides {
   readonly namespaceId: string;
   /** Override of the namespace with exactly this identifier. */
   readonly named: StoredOverride | undefined;
-  /** Override that the manifest manages. It differs from `named` if the identifier or the namespace of the manifest has changed. */
+  /** Override that the manifest manages. It differs from `named` if the manifest's identifier or namespace has changed. */
   readonly own: StoredOverride | undefined;
 }
 

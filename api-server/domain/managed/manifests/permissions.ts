@@ -4,7 +4,7 @@ import { onApi, onApis, onNamespace, onNamespaces, onRbac } from "../../permissi
 
 const toWrite = (kind: string, when: string) => `for kind \`${kind}\`, unless \`dryRun\`, ${when}`;
 
-/** Permissions that both procedures require: those to read, and `update_api`, which also covers the policy of an API. */
+/** Permissions that both procedures require: the permissions to read, and `update_api`, which also covers the policy of an API. */
 const SHARED = {
   readRole: onRbac("read_role", "for kind `Role`"),
   readNamespace: onNamespace("read_namespace", "for kind `RatelimitNamespace`"),
