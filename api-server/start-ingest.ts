@@ -16,11 +16,13 @@ import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-po
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */
 const POLL_INTERVAL_MS = 1000;
-/** A process is not ready if its last successful batch is older than this. The usual cause is a database that does not respond. */
+/**
+ * Maximum age of the last successful batch. If it is older, the process is not ready; the usual cause is a database that does not respond.
+ */
 const READY_MS_MAX = 30_000;
 /**
- * Maximum number of connections, so that no work waits for one: two for batches, one each for a roll-up, the partitions and the list of
- * workspaces, and one spare.
+ * Maximum number of connections. It is high enough that no work waits for one: two for batches, one each for a roll-up, the partitions and
+ * the list of workspaces, and one spare.
  */
 const CONNECTIONS_MAX = 6;
 

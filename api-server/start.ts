@@ -88,7 +88,7 @@ export interface ApiServerConfig {
   readonly eventsBytesMax?: number | undefined;
   /** Whether this process stores usage events. Default: true. If false, other processes must do so. */
   readonly ingest?: boolean | undefined;
-  /** Whether v1 is served, and until when. Default: v1 is served without an end date. */
+  /** Settings of v1: whether it is served, and until when. Default: it is served without an end date. */
   readonly v1?: V1Settings | undefined;
   /** Retention of the audit log and of deleted rows, in days. Default: 90 and 30. */
   readonly retentionDays?: RetentionDays | undefined;

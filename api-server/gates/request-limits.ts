@@ -14,7 +14,7 @@ export interface RequestLimitsOptions {
   readonly concurrencyMax: number;
   /** Maximum fraction of the concurrent calls that one address can use. */
   readonly share: number;
-  /** Maximum cost per window, for an address and for a pod. */
+  /** Maximum cost per window: of one address, and of one pod. */
   readonly allowances: { readonly windowMs: number; readonly address: number; readonly pod: number };
   /** Returns monotonic time, ms. */
   readonly nowMs: () => number;
@@ -53,7 +53,7 @@ export class RequestLimits {
     }
   }
 
-  /** Charges the address for an invalid token, in addition to the review. */
+  /** Charges the address for an invalid token, in addition to the charge for the review. */
   tokenRefused(address: string): void {
     this.#addresses.spend(address, REFUSED_COST);
   }

@@ -62,8 +62,8 @@ export interface Health {
 export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
- * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it is allowed to serve from its cache. A
- * replica that alone has lost Postgres also becomes unready after the bound, although its data stays fresh, because other replicas can
+ * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it is allowed to serve from its cache. If
+ * only one replica has lost Postgres, its data stays fresh, but it too becomes unready after this time, because the other replicas can
  * still reach Postgres and take over.
  */
 export function checkHealth(seen: Observation): Health {

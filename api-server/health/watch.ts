@@ -65,7 +65,7 @@ export async function watchHealth(parts: {
           await within(RESPONSE_MS_MAX, client.query("select 1"));
           client.release();
         } catch (error) {
-          // Closes the connection, because a connection on which Postgres does not respond would delay the next check as well.
+          // Closes the connection, because Postgres does not respond on it, so it would delay the next check as well.
           client.release(true);
           throw error;
         }

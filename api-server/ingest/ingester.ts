@@ -20,7 +20,7 @@ export interface IngesterOptions {
   readonly metrics: IngestMetrics;
 }
 
-/** Whether events remain after a round. `behind`: some of them are old, or may soon exceed their workspace's quota. */
+/** Whether events remain after a round. `behind`: some of them are old, or might soon exceed their workspace's quota. */
 export type Remaining = "nothing" | "some" | "behind";
 
 /** Age of the oldest pending event above which ingestion counts as behind. */

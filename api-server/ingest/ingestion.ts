@@ -8,7 +8,7 @@ import { Ingester } from "./ingester.ts";
 
 const INGEST_EVERY_MS = 200;
 /**
- * Pause of a reader after a round, as a multiple of the round's duration, so that ingestion takes little CPU time from requests on the same
+ * Pause of a reader after a round, as a multiple of the round's duration. The pause leaves most of the CPU time for requests on the same
  * machine. A reader that is behind does not pause.
  */
 const PAUSE = { timesTheRound: 3, msMax: 1_000 };

@@ -4,9 +4,9 @@ import type { RecordKind } from "../../edge/records.ts";
 import { PROPAGATION_BOUND_MS } from "../health/health.ts";
 
 /*
- * Caches records by the hash of a secret, for lookups whose result determines the workspace. An entry, positive or negative, is dropped
- * when the change stream reports a change of the record or its workspace. While that stream is more stale than the workspace's propagation
- * bound allows, the entry is not used.
+ * Caches records by the hash of a secret, for lookups in which the workspace is not known in advance but follows from the record. An entry,
+ * positive or negative, is dropped when the change stream reports a change of the record or its workspace. While that stream is more stale
+ * than the workspace's propagation bound allows, the entry is not used.
  */
 
 /**
@@ -78,7 +78,7 @@ export function createHashCache<T extends object>({
   return {
     find(hash) {
       const known = found.get(hash);
-      // The workspace of a negative entry is unknown, so the staleness of the stalest workspace applies.
+      // The workspace of a negative entry is unknown, so the entry counts as stale as the stalest workspace.
       const isFresh = projection.stalenessMs(known && workspaceOf(known)) <= PROPAGATION_BOUND_MS;
       const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
       return cached ?? pending.get(hash) ?? ask(hash);

@@ -4,8 +4,8 @@ import { type RootKeyUse, upsertRootKeyUsage } from "../db/root-key-usage.ts";
 
 /*
  * Records which permissions each root key uses, so that an administrator can remove unused permissions. Recording a use that has already
- * been recorded today costs one map lookup. New uses stay in memory until `store` is called, once a minute. A crash loses at most these,
- * and later calls record them again.
+ * been recorded today costs one map lookup. New uses stay in memory until `store` is called, once a minute. A crash loses only these, and
+ * later calls record them again.
  */
 
 /** Tuple that records only that the root key was used. */
@@ -30,7 +30,7 @@ export interface RootKeyUsage {
   store(db: Pool): Promise<number>;
 }
 
-/** Value of `onlyId` for a use that concerns several objects or none. */
+/** Value of `onlyId` for a use that involves several objects or none. */
 const SEVERAL = null;
 
 export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }): RootKeyUsage {

@@ -9,8 +9,8 @@ export function amongProxies(proxies: readonly string[]): (address: string) => b
 }
 
 /**
- * Evaluates `X-Forwarded-For` in the same way as fastify's option `trustProxy`. `proxies` are IP addresses and CIDR ranges; throws if an
- * entry is neither.
+ * Evaluates `X-Forwarded-For` in the same way as fastify's option `trustProxy`. `proxies` contains IP addresses and CIDR ranges; throws if
+ * an entry is neither.
  */
 export function addressBehind(proxies: readonly string[]): AddressBehindProxies {
   const isTrusted = compile([...proxies]);

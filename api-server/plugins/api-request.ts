@@ -4,8 +4,8 @@ import type { Release } from "../../edge/workspace-limiter.ts";
 import type { Deps } from "../deps.ts";
 
 /*
- * The parts of a request and its response that the pipeline uses. They are the same whether fastify or the direct front received the
- * request. Fastify's own objects have these types once `registerArrival` has decorated them.
+ * The members of a request and its response that the pipeline uses, whether fastify or the direct front received the request. Fastify's own
+ * objects have these types after `registerArrival` has decorated them.
  */
 
 /** Settings that belong to the registered path of a request. */

@@ -38,7 +38,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
 }
 
 /**
- * Matches every number that has an exponent or more than 308 digits, and might therefore exceed the range of a double. Each match is then
+ * Matches every number that might exceed the range of a double, because it has an exponent or more than 308 digits. Each match is then
  * checked.
  */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
@@ -102,7 +102,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Reason why a value cannot be stored, and the value's location. The location is built up while the recursion returns. */
+/** The reason why a value cannot be stored, and the value's location, which is assembled while the recursion returns. */
 interface Unstorable {
   readonly detail: string;
   readonly message: string;

@@ -24,7 +24,7 @@ import { BODY_BYTES_MAX } from "./read-body.ts";
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request whose head is complete, and its response, which has not been sent completely. */
+/** A request whose head is complete, and its response, which has not been completely sent yet. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -122,7 +122,7 @@ export function createConnections(deps: {
       server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // Sends `100 Continue` unless the body is too long. Then the request is rejected, and its client need not send the body.
+        // Sends `100 Continue` unless the body is too long. If it is, the request is rejected, and its client need not send the body.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });

@@ -16,7 +16,7 @@ export interface DashboardFile {
   readonly type: string;
   /** Whether the file name contains a hash of the content, so the file never changes. */
   readonly isHashed: boolean;
-  /** Available encodings, the smallest first; `identity` is always among them. */
+  /** Available encodings of the file, the smallest first; `identity` is always among them. */
   readonly encodings: readonly Encoding[];
   read(encoding: Encoding): Promise<Content>;
 }

@@ -23,8 +23,9 @@ export interface Deadlines {
 }
 
 /**
- * Responds with 408 to a request that has taken `timeoutMs`, and logs 499 if a client disconnected before its response. One sweep per
- * second checks all requests, because a timer per request would cost more, and a timeout that is up to a second late is acceptable.
+ * Responds with 408 to a request that has taken `timeoutMs`, and logs 499 for a request whose client disconnected before the response. One
+ * sweep per second checks all requests, because a timer per request would cost more, and a timeout that is up to a second late is
+ * acceptable.
  */
 export function createDeadlines(
   app: FastifyInstance,

@@ -38,11 +38,11 @@ export interface DirectDeps {
   readonly isStopping: () => boolean;
   /** Called for each request that is served, with the current `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
-  /** Makes Node serve the requests that `stream` delivers. */
+  /** Makes Node serve the requests that arrive on `stream`. */
   readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
   /** Called when the connection is handed to Node permanently. */
   readonly leave: (connection: DirectConnection) => void;
-  /** Called when the client closed the connection in the middle of a request. Node emits `clientError` in this case. */
+  /** Called when the client closed the connection in the middle of a request. Node's own server would emit `clientError` in this case. */
   readonly cutOff: (connection: DirectConnection) => void;
   readonly onInternalError: (error: unknown) => void;
 }
@@ -98,8 +98,8 @@ export class DirectConnection implements DirectOwner {
   }
 
   /**
-   * What the connection waits for: the first request, the rest of a request, another request, or a reader (the client must read a
-   * response). `undefined` while the direct front or Node processes a request.
+   * What the connection waits for: the first request, the rest of a request, another request, or `reader`, which means that the client must
+   * read a response. `undefined` while the direct front or Node processes a request.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";

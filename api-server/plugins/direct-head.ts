@@ -54,7 +54,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   "accept-version": "unusual",
 };
 
-/** Headers by name, in common spellings, so that few names must be converted to lower case. */
+/** Headers by name. The common spellings of each name are included, so that few names must be converted to lower case. */
 const MEANING_OF = new Map<string, Meaning>(
   Object.entries(MEANINGS).flatMap(([name, meaning]) => [
     [name, meaning],

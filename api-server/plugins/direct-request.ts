@@ -12,7 +12,7 @@ export interface DirectRoute extends ApiRoute {
   readonly serve: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** The members of its connection that a request uses. */
+/** The members of a connection that its requests use. */
 export interface DirectOwner {
   readonly socket: Socket;
   /** Returns the client address, given the value of `X-Forwarded-For`. */
@@ -67,7 +67,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return undefined;
   }
 
-  /** Returns `undefined`, because directly served bodies are small, and take no slot. */
+  /** Returns `undefined`, because directly served bodies are small and need no concurrency slot. */
   get release(): undefined {
     return undefined;
   }

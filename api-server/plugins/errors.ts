@@ -53,8 +53,8 @@ export function errorBody(
 }
 
 /**
- * Media types of problem details (RFC 9457). They are sent to clients that accept them by name, or accept all types below `application/`.
- * Clients that accept every type get plain JSON.
+ * Media types of problem details (RFC 9457). They are sent to clients that accept them by name, or that accept `application/*`. Clients
+ * that accept every type get plain JSON.
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 

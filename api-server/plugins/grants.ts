@@ -9,7 +9,7 @@ import {
 import { type Grants, MissingPermission, type RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 
-/** Used for people: their use of permissions is not recorded, because their role determines their permissions. */
+/** Used for people. Their use of permissions is not recorded, because their role determines their permissions. */
 const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;
 
 /**

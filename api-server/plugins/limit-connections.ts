@@ -5,8 +5,8 @@ import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/conn
 
 /*
  * Limits the number of open connections, because the server may buffer 256 KiB of a body on each before it authenticates the sender. At the
- * limit, a new connection evicts the one that has waited longest for its client to complete a handshake, to send a request or the rest of
- * one, or to read a response. If the server is processing requests on all connections, the new connection is closed.
+ * limit, a new connection evicts the one that has waited longest for its client. A client can be slow to complete a handshake, to send a
+ * request or the rest of one, or to read a response. If the server is processing requests on all connections, the new connection is closed.
  */
 
 /**

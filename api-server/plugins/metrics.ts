@@ -107,7 +107,7 @@ export function registerMetrics(
       }
     },
   });
-  // Exports the histogram without the library's class, which can only record single observations.
+  // Exports the histogram without the library's class, because that class can only record single observations.
   const { name, help } = REQUEST_METRICS.duration;
   registry.registerMetric({
     name,

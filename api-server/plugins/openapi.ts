@@ -130,7 +130,7 @@ function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   return new Map([...common].filter(isUsed));
 }
 
-/** Returns the name of a shared response, which is derived from its first error kind. */
+/** Returns the name of a shared response. The name is derived from the response's first error kind. */
 const nameOf = ([kind = "unexpected_error"]: readonly ErrorKind[]): string =>
   ERROR_KINDS[kind].title.replaceAll(" ", "");
 

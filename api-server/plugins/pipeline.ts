@@ -38,7 +38,7 @@ export interface PipelineDeps {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** Front that serves simple calls of hot procedures instead of fastify. */
+  /** The direct front, which serves simple calls of hot procedures instead of fastify. */
   readonly direct: DirectFront;
 }
 
@@ -178,8 +178,8 @@ function runAuthenticated(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Reports problems with the body before problems with the root key, except for a large body, which is read only if the sender has a valid
-  // root key.
+  // Reports problems with the body before problems with the root key. A large body is an exception, because it is read only if the sender
+  // has a valid root key.
   return (arrived) => {
     const { request } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;

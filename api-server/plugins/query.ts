@@ -13,8 +13,8 @@ export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Rec
 type ReadText = (text: string) => unknown;
 
 /**
- * Compiles a reader for a schema, which must be an object of strings, numbers, booleans and lists of these. Throws for any other schema. As
- * this runs at server start, such a procedure prevents the start.
+ * Compiles a reader for a schema, which must be an object of strings, numbers, booleans and lists of these. Throws for any other schema.
+ * This runs when the server starts, so a procedure with such a schema prevents the start.
  */
 export function compileQuery(schema: z.ZodType, url: string): QueryReader {
   const { properties = {} } = requestSchema(schema, "draft-7") as { properties?: Record<string, JsonSchema> };

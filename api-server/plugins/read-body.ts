@@ -31,7 +31,7 @@ const DISCARDED_MS_MAX = 20_000;
 export const UNJUDGED_BYTES_MAX = 262_144;
 export const UNJUDGED_VALUES_MAX = 2_500;
 
-/** Limits on large bodies that are read or processed concurrently. */
+/** Limits on the number of large bodies that are read or processed concurrently. */
 const LARGE_BODIES = { total: 4, perWorkspace: 2, waitersMax: 32, waitMsMax: 15_000 };
 /** Timeout for reading a large body once it has a slot, so that slow senders do not occupy the slots. */
 const LARGE_BODY_MS_MAX = 30_000;

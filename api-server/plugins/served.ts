@@ -22,7 +22,7 @@ interface Prepared {
   /** Path of the procedure, such as `/v2/keys.createKey`, which is also its name in metrics and logs. */
   readonly url: string;
   readonly effect: "read" | "change";
-  /** Whether simple calls are served without fastify, and responses are written without its serializer. */
+  /** Whether simple calls are served without fastify, and responses are serialized without its serializer. */
   readonly isHot?: boolean;
   /** Response schemas by status, for the serializer. */
   readonly responses: Readonly<Record<number, z.ZodType>>;
@@ -37,7 +37,7 @@ interface Prepared {
 }
 
 interface WithRootKey extends Prepared {
-  /** When the form of the `Authorization` header or of the cookie is checked: before the content (v2) or after it (v1). */
+  /** Whether the form of the `Authorization` header or of the cookie is checked before the content (v2) or after it (v1). */
   readonly credentials: "beforeContent" | "afterContent";
   /** Whether a call without the header can use a dashboard session. */
   readonly takesSessions: boolean;

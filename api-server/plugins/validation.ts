@@ -13,7 +13,7 @@ export const ENTRIES_MAX = 50;
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
-  // Allows a keyword that is only for readers of the OpenAPI document.
+  // Allows a keyword that has no effect here, because it is meant for readers of the OpenAPI document.
   keywords: ["x-postern-addition"],
   // Skips formats, because zod also emits a pattern for each format.
   validateFormats: false,

@@ -19,8 +19,8 @@ const KEEP_ALIVE_MS = 1000;
 const RESPONSE_MS = 4000;
 const SILENCE = "5s";
 /**
- * Time after which Postgres ends an idle transaction, because its process probably hangs, and its snapshot prevents vacuum from removing
- * old rows.
+ * Time after which Postgres ends an idle transaction. The transaction's process probably hangs then, and the open snapshot would prevent
+ * vacuum from removing old rows.
  */
 const IDLE_IN_TRANSACTION = "15s";
 

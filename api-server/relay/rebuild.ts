@@ -45,7 +45,7 @@ interface Remembered {
   readonly timeline?: string | undefined;
 }
 
-/** Progress of an incomplete projection: everything before this cursor of this kind is written. */
+/** Progress of an incomplete projection: all records before this cursor of this kind are written, as are all records of earlier kinds. */
 interface Progress {
   readonly projectionId: string;
   readonly kind: ListedKind;
@@ -170,7 +170,7 @@ export interface RebuildOptions {
 
 /**
  * Writes every record under a projection that has begun, and completes the projection. Continues where an earlier call for the same
- * projection ended. Throws `ProjectionChanged` if Redis now holds another projection, and an error if fewer records were written than
+ * projection ended. Throws `ProjectionChanged` if Redis now contains another projection, and an error if fewer records were written than
  * Postgres has. If the signal is aborted, returns early and leaves the projection incomplete.
  */
 export async function rebuild(options: RebuildOptions): Promise<void> {
@@ -227,7 +227,10 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
   });
 }
 
-/** Calls `work` with one connection for lists and settings, and several for pages. All are closed when the signal is aborted. */
+/**
+ * Calls `work` with one connection for lists and settings, and several connections for pages. All of them are closed when the signal is
+ * aborted.
+ */
 async function withConnections(
   { connect, signal }: RebuildOptions,
   workersCount: number,
@@ -273,7 +276,7 @@ interface Page extends RefPage, Part {
   isDone: boolean;
 }
 
-/** Returns the pages one after another, and tracks the position up to which all records are written. */
+/** The pages of a projection, one after another. Tracks the position up to which all records are written. */
 class Pages {
   /** Number of records written so far. */
   records = 0;

@@ -40,7 +40,7 @@ const TICK_MS = 1000;
  * has checked it.
  */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Minimum interval between two checks of Redis, after a write found that it holds another projection. */
+/** Minimum interval between two checks of Redis after a write has found another projection there. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
 /**
@@ -142,7 +142,7 @@ class RelayLoop implements Relay {
     }
   }
 
-  /** Relays for one term as the leader. Returns false immediately if another process leads. */
+  /** Relays changes for as long as this process is the leader. Returns false immediately if another process leads. */
   async #session(): Promise<boolean> {
     const { databaseUrl } = this.#options;
     const lead = await takeLead(databaseUrl, () => this.#wake());
@@ -213,7 +213,7 @@ class RelayLoop implements Relay {
     }
   }
 
-  /** Ensures that Redis holds the right projection, which may still be incomplete. */
+  /** Ensures that Redis contains the right projection, even if it is still incomplete. */
   async #checkStore(db: Client, projected: Projected, rebuilding: BackgroundRebuild): Promise<void> {
     const { writer, log, newProjectionId } = this.#options;
     const { timeline, refused } = projected;
@@ -244,7 +244,7 @@ class RelayLoop implements Relay {
     projected.refused = undefined;
   }
 
-  /** Writes the time up to which changes have been delivered to Redis: everything committed before it has been projected. */
+  /** Writes to Redis the time up to which changes have been delivered: everything committed before this time has been projected. */
   async #beat(
     db: Client,
     {

@@ -9,7 +9,7 @@
  */
 
 export interface Scan {
-  /** Redis clock, ms, read before the newest entry was looked up. */
+  /** Time on the Redis clock, ms, read before the newest entry was looked up. */
   readonly asOfMs: number;
   /** Sequence number of the newest visible outbox entry. */
   readonly newest: number;

@@ -105,7 +105,7 @@ async function firstWorkspace(
   return row && { id: row.id, name: row.name, enabled: row.enabled, quotaPerMinute: row.quota_per_minute ?? undefined };
 }
 
-/** Returns the audit log's actor for a person. It states how the session was created and the session's id, but never the token. */
+/** Returns the audit log's actor for a person. It contains the session's id and how the session was created, but never the token. */
 export const actorOf = ({
   id,
   issuer,

@@ -20,8 +20,8 @@ import {
 import type { PersonRef } from "../db/sessions.ts";
 
 /*
- * Client of an OpenID provider: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a deadline.
- * The provider's metadata is fetched once an hour, but not at startup, so that a server starts without the provider.
+ * Client of an OpenID provider. It uses the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a
+ * deadline. The provider's metadata is fetched once an hour, but not at startup, so that a server starts without the provider.
  */
 
 export interface ProviderSettings {
@@ -44,7 +44,7 @@ export interface Begun {
   readonly codeVerifier: string;
 }
 
-/** The user, as identified by the provider. */
+/** The user, as the provider describes them. */
 export interface Claimed extends PersonRef {
   readonly name: string;
   readonly email: string | null;

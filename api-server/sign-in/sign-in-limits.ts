@@ -20,8 +20,8 @@ export interface SignInLimitsOptions {
 }
 
 /**
- * Default limits per minute and address: ten failed attempts or sixty successful ones. They are this high because an office may share one
- * address.
+ * Default limits per minute and address: ten failed attempts or sixty successful ones. They are this high because all people in an office
+ * may share one address.
  */
 export const DEFAULT_SIGN_IN_LIMITS: SignInLimitsOptions = {
   windowMs: 60_000,

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
 
-/* A real OpenID provider in this process that signs users in without showing a page. */
+/* A real OpenID provider that runs in this process and signs users in without showing a page. */
 
 export interface Account {
   readonly sub: string;

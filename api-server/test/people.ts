@@ -5,7 +5,7 @@ import type { Reply, TestApp } from "./app.ts";
 
 /* Dashboard users of an API under test: sign-in and browser requests. */
 
-/** Local origin, for which browsers accept secure cookies without TLS. */
+/** Local origin. Browsers accept Secure cookies from it without TLS. */
 export const ORIGIN = "http://127.0.0.1:8080";
 
 /** Headers that a browser sends with a call from the dashboard page. */

@@ -23,7 +23,7 @@ export interface Expected {
    * only for another API gets the error for a key that was not found.
    */
   readonly hidesIds?: true;
-  /** Whether the permission for any other object suffices. The call then returns an empty result. */
+  /** Whether the permission for any other object suffices for the call, which then returns an empty result. */
   readonly narrows?: true;
   /** Whether a root key that has the permission for no object at all is rejected before any read, with an error that contains no id. */
   readonly strangersLearnNoId?: true;

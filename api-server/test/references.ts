@@ -134,7 +134,7 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   keyId: ({ key }) => [key.keyId],
 };
 
-/** String fields that refer to no object, or only to a part of the object in another field. */
+/** String fields that refer to no object, or only to a part of the object to which another field refers. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],

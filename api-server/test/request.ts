@@ -1,6 +1,6 @@
 import { v1Procedures } from "../v1/index.ts";
 
-/* Builds the HTTP request for a v1 or v2 call. The members become a body or a query string. */
+/* Builds the HTTP request for a v1 or v2 call. The members of the call become a body or a query string. */
 
 /** Whether a procedure name in the test tables, such as `v1/apis.getApi`, belongs to v1. */
 export const isOfV1 = (name: string): boolean => name.startsWith("v1/");

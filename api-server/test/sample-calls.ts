@@ -61,7 +61,7 @@ export const ofIdentity =
 const ofRole: MakeCall = async (resources) => ({ body: { role: (await resources.role()).name } });
 const ofPermission: MakeCall = async (resources) => ({ body: { permission: (await resources.permission()).slug } });
 
-/** Permission that created root keys get. The caller certainly holds it, because creating a root key requires it. */
+/** Permission for the root keys that sample calls create. The caller certainly holds it, because creating a root key requires it. */
 const A_GRANT = "workspace.*.create_root_key";
 
 const ofRootKey =

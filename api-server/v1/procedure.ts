@@ -15,7 +15,7 @@ interface Documented {
    * contains parameters, they become members of the input.
    */
   readonly path: string;
-  /** HTTP method. The input is the query string of a GET or the body of a POST. */
+  /** HTTP method. For a GET, the input is the query string; for a POST, it is the body. */
   readonly method: "GET" | "POST";
   /** Path of the v2 procedure that replaces this one, such as `keys.createKey`. A header of every response refers to it. */
   readonly successor: string;

@@ -8,8 +8,8 @@ import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-lin
 import type { RequiredPermission } from "./required-permissions.ts";
 
 /*
- * Permissions and roles in v1 requests about a key: each is given by id or name, with a flag that allows creating it. In v2, there is no
- * such flag: the procedure determines whether missing ones are created.
+ * Permissions and roles in v1 requests about a key. Each is given by id or name, with a flag that allows the call to create it. v2 has no
+ * such flag: there, the procedure determines whether missing ones are created.
  */
 
 export interface NamedLink {

@@ -7,8 +7,8 @@ import {
 } from "../../../core/permissions/root-key.ts";
 
 /*
- * A permission that a procedure requires of a root key. It is declared only once: as a result, the handler cannot require any other (`Call`
- * in procedure.ts), the OpenAPI document lists it, and a test calls the procedure without it.
+ * A permission that a procedure requires of a root key. The procedure declares it once: the handler cannot require an undeclared permission
+ * (`Call` in procedure.ts), the OpenAPI document lists the declared ones, and a test calls the procedure without each of them.
  */
 
 export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
@@ -37,7 +37,7 @@ export interface Grants<Required extends RequiredPermission> {
   readonly require: (required: Required, id?: string) => void;
   /** Like `require`, but returns whether the permission is held instead of throwing. */
   readonly holds: (required: Required, id?: string) => boolean;
-  /** Whether the caller holds the permission for at least one object. */
+  /** Returns whether the caller holds the permission for at least one object. */
   readonly holdsForSome: (required: Required) => boolean;
   /** Returns the ids of the objects for which the caller holds the permission; "all" if the caller holds it for every object. */
   readonly idsHeld: (required: Required) => "all" | readonly string[];

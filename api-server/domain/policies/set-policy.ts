@@ -90,7 +90,7 @@ async function create(tx: PoolClient, { actor, requested }: Setting): Promise<St
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const { apiId, manager, name, uid, generation, policy } = requested;
-  // A manager has at most one policy. So that a repeated call succeeds, the id of the existing policy is returned.
+  // A manager has at most one policy. The id of the existing policy is returned, so that a repeated call succeeds.
   const own = await findCreated(tx, actor, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));

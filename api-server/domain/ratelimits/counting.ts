@@ -5,7 +5,7 @@ import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { CountingDeps } from "../deps.ts";
 
 /**
- * Counting without Redis: each process evaluates limits with its own counts (api-v2.md section 9.1), so several processes together may
+ * Counting without Redis: each process evaluates limits with its own counts (api-v2.md section 9.1), so several processes together can
  * admit more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
@@ -22,7 +22,10 @@ const UNCOUNTED = {
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 
-/** Counting in an api-server. Each call creates an instance, which is cheap: it holds only references to the server's components. */
+/**
+ * Counting in an api-server. Each call creates an instance. This is cheap, because an instance has only references to the server's
+ * components.
+ */
 export class ServerCounting implements VerifyDeps {
   readonly projection: CountingDeps["projection"];
   readonly counters: CountingDeps["counters"];
@@ -62,7 +65,7 @@ export class ServerCounting implements VerifyDeps {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes either all of the limits or none. While Redis is unreachable, the counts of this process decide. */
+/** Consumes units of either all limits or none. While Redis is unreachable, the counts of this process decide. */
 export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
   const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");

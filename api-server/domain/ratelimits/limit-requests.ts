@@ -6,7 +6,7 @@ import type { Actor } from "../actor.ts";
 import type { LimitDeps } from "../deps.ts";
 import { notKnown } from "../refusals/refusals.ts";
 
-/* Functions for all procedures that charge limits of a namespace: they find the limit that applies, and create the event of a charge. */
+/* Functions for all procedures that charge limits of a namespace. They find the limit that applies, and create the event of a charge. */
 
 /** A limit in a request; the duration is in ms. */
 export interface LimitRequest {

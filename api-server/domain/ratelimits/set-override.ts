@@ -65,7 +65,7 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const manager = creatingManager(actor);
-  // A manager has at most one override. So that a repeated call succeeds, the id of the existing override is returned.
+  // A manager has at most one override. The id of the existing override is returned, so that a repeated call succeeds.
   const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));

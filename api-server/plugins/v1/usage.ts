@@ -19,8 +19,8 @@ export interface V1Usage {
 }
 
 /**
- * Maximum number of concurrent writes. At midnight all root keys are unrecorded at once; those beyond the maximum are recorded by later
- * calls.
+ * Maximum number of concurrent writes. At midnight (UTC), every root key must be recorded again. The root keys beyond this maximum are
+ * recorded by later calls.
  */
 const AT_ONCE = 2;
 /** Pause after a failure, because the next writes would probably fail for the same reason. */

@@ -20,7 +20,7 @@ const atLeastOne = (description: string, example: number) =>
     .describe(description)
     .meta({ examples: [example] });
 
-/** Limit in a request. `type` and `async` are accepted but have no effect, because all limits have the same kind of window. */
+/** A limit in a request. `type` and `async` are accepted but have no effect, because all limits have the same kind of window. */
 export const LegacyRatelimit = z
   .object({
     type: z

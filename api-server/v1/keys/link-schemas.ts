@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { NamedLink } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/* Schemas for the permissions and roles that keys.* procedures name (api-v1.md section 6). */
+/* Schemas for permissions and roles in requests to the keys.* procedures (api-v1.md section 6). */
 
 const PERMISSIONS_MAX = 1000;
 const ROLES_MAX = 100;

@@ -14,8 +14,8 @@ import { LEGACY_LIMIT } from "./legacy-limit.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * A call of v1's `keys.verifyKey` for edge/verification. It has no root key, and can see every key, because its caller has the secret. An
- * invalid query or limit is reported only if the key is otherwise valid.
+ * A call of v1's `keys.verifyKey` for edge/verification. It has no root key. It can verify a key of any workspace, because its caller has
+ * the key's secret. An invalid query or limit is reported only if the key is otherwise valid.
  */
 export class OpenVerification implements Verification {
   readonly clientIp: string;

@@ -74,8 +74,8 @@ const ItemFields = z.object(itemFields);
 type ItemFields = z.output<typeof ItemFields>;
 
 /**
- * Fields that only one of the two procedures accepts. They are passed separately, because the same field in an item for the other procedure
- * must be ignored.
+ * Fields that only one of the two procedures accepts. They are passed separately, because the other procedure must ignore fields with these
+ * names.
  */
 interface Besides {
   readonly externalId?: string | undefined;

@@ -89,7 +89,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   call.require(required.readOverride, namespace.id);
   const ref = { workspaceId, namespaceId: namespace.id, identifier };
   const [exact, patterns] = await Promise.all([findOverride(deps.db, ref), listOverridePatterns(deps.db, ref)]);
-  // If the identifier in the request is itself a stored pattern, both queries find that pattern; it is returned only once.
+  // Both queries find a stored pattern that equals the identifier in the request. It is returned only once.
   const overrides = [...(exact === undefined ? [] : [exact]), ...patterns.filter(({ id }) => id !== exact?.id)];
   const matches = explainOverrides(overrides, identifier);
   const applied = matches[0]?.override;

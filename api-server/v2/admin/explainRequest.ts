@@ -12,8 +12,8 @@ import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 /** Maximum number of events in the response. A request usually has one; a call with several limits has more. */
 const EVENTS_MAX = 50;
 /**
- * Maximum time range of the scan of raw events. They have no index by request id, because such an index would be written for each event but
- * rarely be used.
+ * Maximum time range of the scan of raw events. A scan is needed because raw events have no index by request id: such an index would be
+ * written for each event, but rarely used.
  */
 const RANGE_MS_MAX = 604_800_000;
 

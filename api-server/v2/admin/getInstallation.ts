@@ -43,7 +43,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readInstallation: onInstallation("read_installation") };
 
-/** Times at which this process first saw each unavailable component as unavailable. */
+/** Time at which this process first saw each unavailable component fail to respond. */
 const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({

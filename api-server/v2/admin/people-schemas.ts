@@ -115,7 +115,7 @@ export function toPersonOut(
     subject: row.subject,
     signedInBy: row.signed_in_by,
     ...(row.link_made_by === null ? {} : { linkMadeBy: row.link_made_by }),
-    // The person may have no role any more, because the roles file may have changed since the row was selected.
+    // It is possible that the person no longer has a role, because the roles file may have changed since the row was selected.
     role: roleIn(assignments, workspace) ?? "viewer",
     allWorkspaces: isInstallationAdmin(assignments),
     groups: row.groups.slice(0, GROUPS_SHOWN),

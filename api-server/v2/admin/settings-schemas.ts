@@ -7,7 +7,7 @@ import { WorkspaceOut } from "./workspace-schemas.ts";
 
 /*
  * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateQueryLimits`: the settings that `postern workspace update` can
- * change, named as in its JSON output.
+ * change. They have the same names as in the JSON output of that command.
  */
 
 export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({

@@ -39,7 +39,7 @@ export interface ExplainedCall {
   /** Policy of the gate that would receive the request; `undefined` to explain a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
   /**
-   * Returns whether the caller is allowed to know about the keys of an API; "all" if it is allowed to know about every key of the
+   * Returns whether the caller is allowed to know that keys of an API exist; "all" if it is allowed to know this of every key of the
    * workspace.
    */
   readonly mayVerify: ((apiId: string) => boolean) | "all";

@@ -29,8 +29,8 @@ interface Linking<End, Permissions extends RequiredPermissions>
   /** Returns the names of the permissions or roles in the body. */
   readonly names: z.ZodType<string[]>;
   /**
-   * Permissions that every call requires. They are required even if the call would change nothing; otherwise, the response would reveal
-   * something about the key.
+   * Permissions that every call requires. They are required even if the call would change nothing; otherwise, a caller without permission
+   * could find out the key's links.
    */
   readonly needed: readonly Permissions[keyof Permissions][];
   /** Looks up the permissions or roles in the request, and returns the change. */

@@ -15,8 +15,8 @@ const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).sli
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
- * Returns the response for a key that was found (api-v2.md section 12.1), as the JSON that its schema would produce. The constant part of a
- * key's responses is serialized once.
+ * Returns the response for a key that was found (api-v2.md section 12.1), as the JSON that its schema would produce. The part that is the
+ * same in all responses for a key is serialized once.
  */
 export function toDataJson(
   view: KeyView,

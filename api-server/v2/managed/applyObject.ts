@@ -208,7 +208,7 @@ const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
 
 type Apply = (transaction: Transaction) => Promise<Applied & { readonly key?: KeyOutcome }>;
 
-/** By kind: validates the spec, and returns the function that applies it. */
+/** Functions by kind: each validates the spec of a manifest, and returns the function that applies it. */
 const APPLY: Readonly<Record<AppliedKind, (body: Body) => Apply>> = {
   Role: (body) => applying(body, RoleSpec, applyRole),
   RatelimitNamespace: (body) => applying(body, RatelimitNamespaceSpec, applyNamespace),

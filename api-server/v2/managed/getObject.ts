@@ -79,7 +79,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 
 interface ManagedObject {
   readonly manager: string | null;
-  /** Id to use in the permission to read the object; `undefined` if that permission has no form with an id. */
+  /** Id that the permission to read the object can contain; `undefined` if that permission has no form with an id. */
   readonly permissionId: string | undefined;
   /** Whether the limit is asynchronous; only for an override. */
   readonly async?: boolean;

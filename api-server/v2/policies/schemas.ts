@@ -157,7 +157,7 @@ export async function describePolicies(
 const POD_IDS_MAX = 1_000;
 
 function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
-  // Version 0 counts as well: it means that the pod could not read the version of the policy that it rejects.
+  // Version 0 counts as well: it means that the pod rejects a policy whose version it could not read.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
