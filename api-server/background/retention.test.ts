@@ -213,7 +213,7 @@ describe("usage of a workspace with a shorter retention", () => {
   });
 });
 
-test("retention pauses while the outbox is full, and a failure with one kind of rows does not affect other kinds", async () => {
+test("retention pauses while the outbox is full, and a failure to remove one kind of rows does not affect the other kinds", async () => {
   await addApi("api_1", "ws_a", OLD_MS);
   await db.query(
     "insert into outbox (workspace_id, kind, id) select 'ws_a', 'api', n::text from generate_series(1, 2500) n",

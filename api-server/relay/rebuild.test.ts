@@ -101,7 +101,7 @@ describe("a relay that crashes while starting a projection after a restore", () 
   });
 });
 
-test("Postgres timeline is the same on all connections", async () => {
+test("Postgres timeline is the same when read over different connections", async () => {
   const timeline = await findTimeline(db);
   expect(timeline).toMatch(/^\d+\/[0-9A-F]{8}$/);
   const other = createPool(database.url);

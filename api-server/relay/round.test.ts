@@ -91,7 +91,7 @@ test("relay batch reads large records a few at a time, all from one snapshot", a
   await other.end();
 });
 
-test("relay detects a truncated table even if more entries precede it than fit into one batch", async () => {
+test("relay detects a truncated table even if more entries precede the truncation than fit into one batch", async () => {
   await db.query("delete from outbox");
   await db.query(
     "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",

@@ -89,7 +89,7 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${workspace.rootKey}`)).status).toBe(401);
   });
 
-  test("both a root key and the absence of one are cached until a change arrives", async () => {
+  test("root key lookup is cached, whether or not the root key exists, until a change arrives", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
     await t.deps.db.query("update root_keys set deleted_at = 1 where hash = $1", [hashKey(rootKey)]);

@@ -93,7 +93,7 @@ describe("at the limit", () => {
   test.each([
     { name: "at the direct front", isDirect: true },
     { name: "at Node's server", isDirect: false },
-  ])("connection limit $name closes the connection that has been idle longest", async ({ isDirect }) => {
+  ])("connection limit $name evicts the connection that has been idle longest", async ({ isDirect }) => {
     await start({ maxConnections: 3, trustedProxies: ["127.0.0.1"] });
     const request = isDirect ? call("keys.verifyKey", { key: "k" }) : SIMPLE;
     const [first, second, third] = [await openOne(), await openOne(), await openOne()];

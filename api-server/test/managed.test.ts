@@ -214,7 +214,7 @@ describe.each(CASES)("$title", (one) => {
       }
     });
 
-    test(`${what} with release makes a managed object unmanaged`, async () => {
+    test(`${what} with the release header makes a managed object unmanaged`, async () => {
       const manager = aManager();
       const made = await make(one, manager);
       expect((await send(request(made), as(manager, RELEASE))).status).toBe(200);
@@ -226,7 +226,7 @@ describe.each(CASES)("$title", (one) => {
   }
 
   if (remove !== undefined)
-    test("delete with release of an unmanaged object changes nothing", async () => {
+    test("delete of an unmanaged object with the release header changes nothing", async () => {
       const made = await make(one);
       const rows = (await api.audit()).length;
       expect((await send((remove as NonNullable<typeof remove>)(made), as(aManager(), RELEASE))).status).toBe(200);
@@ -235,7 +235,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (change !== undefined)
-    test("change with adopt makes an unmanaged object managed", async () => {
+    test("change with the adopt header makes an unmanaged object managed", async () => {
       const made = await make(one);
       const manager = aManager();
       expect((await send((change as NonNullable<typeof change>)(made), as(manager, ADOPT))).status).toBe(200);
@@ -298,7 +298,7 @@ describe.each(CASES)("$title", (one) => {
     });
 
   if (createIsChange)
-    test("update of an unmanaged object without adopt leaves it unmanaged", async () => {
+    test("update of an unmanaged object without the adopt header leaves it unmanaged", async () => {
       const { id, name } = await make(one);
       expect((await send(create(name), as(aManager()))).body.data[idField]).toBe(id);
       expect(await managerOf(kind, id)).toBeUndefined();

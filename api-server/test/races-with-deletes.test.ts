@@ -130,7 +130,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
     expect((await t.call(path, bodyOf(await aWorld()))).status).toBe(200);
   });
 
-  test("change that starts during a concurrent deletion causes no internal error", async () => {
+  test("change that starts while another call deletes the object causes no internal error", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       const world = await aWorld();
@@ -148,7 +148,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
     expect(faults).toEqual([]);
   });
 
-  test("change that waits for a lock during a deletion causes no internal error", async () => {
+  test("change that waits for the lock of another call's deletion causes no internal error", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       for (const table of ["keys", "roles"]) {

@@ -181,7 +181,7 @@ describe("a call with a session", () => {
     ]);
   });
 
-  test("session call to another workspace gets the same rejection whether or not that workspace exists", async () => {
+  test("session call to an inaccessible workspace gets the same rejection whether or not that workspace exists", async () => {
     const [own, foreign] = [await t.makeWorkspace(), await t.makeWorkspace()];
     const person = await signIn(t, { workspaceId: own.id });
     const asked = async (workspace: string) => {
@@ -315,7 +315,7 @@ describe("a session ends", () => {
     await clock.close();
   });
 
-  test("session use is written at most once per minute", async () => {
+  test("time of the last session use is written at most once per minute", async () => {
     let nowMs = START_MS;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
     const person = await signIn(clock);

@@ -72,7 +72,7 @@ test("analytics quota charges the full runtime of a query, even if it exceeds th
   await chargeQuery(deps, of);
 });
 
-test("query rejected by the runtime quota does not count as a query", async () => {
+test("query that the run time quota rejects does not count against the number of queries", async () => {
   const { deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { queriesPerHour: 2, runMsPerHour: 1 } };
   await chargeQuery(deps, of);

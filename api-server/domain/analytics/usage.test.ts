@@ -142,7 +142,7 @@ describe("the usage response", () => {
   });
 });
 
-test("usage response fills with zeros only slices without data", () => {
+test("usage response has zeros only for slices without data", () => {
   const counted = [aRow({ timeMs: 20, total: 1 }), aRow({ timeMs: 15, total: 9 })];
   expect(fillSlices([10, 20], counted)).toEqual([aRow({ timeMs: 10 }), aRow({ timeMs: 20, total: 1 })]);
 });

@@ -53,7 +53,7 @@ test("deletion by a manager removes the object unless the manager releases it", 
   expect(isRemoval(management(RELEASE))).toBe(true);
 });
 
-test("created object is managed by its caller, an existing object only if the caller adopts it", () => {
+test("created object is managed by the caller, but an existing object only if the caller adopts it", () => {
   expect(creatingManager(management(us))).toBe(US);
   expect(creatingManager(management(ADOPT))).toBeNull();
   expect(adoptingManager(management({ ...us, ...ADOPT }))).toBe(US);
@@ -72,7 +72,7 @@ describe("a statement that may write a manager", () => {
     await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
   });
 
-  test("running an SQL statement that can write a manager returns its result or throws its original error", async () => {
+  test("SQL statement that can write a manager returns its result, and errors other than a manager conflict are rethrown", async () => {
     await expect(adopting(management(us), resource, breaking("roles_name"))).rejects.not.toThrow(PublicError);
     await expect(adopting(management(us), resource, async () => 7)).resolves.toBe(7);
   });

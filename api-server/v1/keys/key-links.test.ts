@@ -97,7 +97,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([stays.name]);
   });
 
-  test("v1 key link calls require the create permission only to create an item", async () => {
+  test("v1 key link calls require the create permission only if they create an item", async () => {
     const { keyId } = await newKey();
     const there = await create(sort);
     const rootKey = await t.rootKey([`rbac.*.add_${one}_to_key`]);
@@ -114,7 +114,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).not.toContain(there.name);
   });
 
-  test("v1 key link calls with unnamed items, empty or oversized lists get 400 before authentication", async () => {
+  test("v1 key link calls with unnamed items, or with empty or oversized lists, get 400 before authentication", async () => {
     const { keyId } = await newKey();
     for (const [kind, items, place] of [
       ["add", [{ name: "abc" }, {}], `${noun}.1.id`],

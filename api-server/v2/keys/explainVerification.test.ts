@@ -232,7 +232,7 @@ describe("at a gate", () => {
       expect(attemptsOf(spared)?.detail).toContain("succeeded from there within the last hour");
     });
 
-    test("explainVerification shows a denied request, and a rule header that is sent twice", async () => {
+    test("explainVerification shows DENIED for a rule that denies the request, and MALFORMED for a repeated header of a rule", async () => {
       const { keyId, apiId } = await resources.key();
       const policyId = await aGate(apiId, more);
       const denied = await explain({ keyId, policyId, host: "Internal.test:8443" });

@@ -132,7 +132,7 @@ describe("the audit log", () => {
   });
 });
 
-test("key permission change updates updatedAt", async () => {
+test("key permission change sets updatedAt of the key", async () => {
   const { keyId } = await create();
   expect(await read(keyId)).not.toHaveProperty("updatedAt");
   await change(add, keyId, ["moves.it"]);
@@ -209,7 +209,7 @@ describe("rejections", () => {
     expect(await isKnown("undone.slug")).toBe(false);
   });
 
-  test("key permission change with adopt makes the key managed", async () => {
+  test("key permission change with the adopt header makes the key managed", async () => {
     const { keyId } = await create(["adopted.slug"]);
     const headers = { "Postern-Manager": "prod/Key/shop/adopted", "Postern-Adopt": "true" };
     const reply = await t.call(add, { keyId, permissions: ["adopted.slug"] }, { headers });

@@ -87,7 +87,7 @@ describe("the successor", () => {
     expect((await read(made.keyId)).credits.remaining).toBe(5);
   });
 
-  test("rerolled key takes over the pending refill", async () => {
+  test("successor of a rerolled key gets a refill that the old key has not received yet", async () => {
     const { keyId } = await create({ credits: { remaining: 1, refill: { interval: "daily", amount: 5 } } });
     await t.deps.db.query("update key_credits set last_refill_on = '2020-01-01' where key_id = $1", [keyId]);
     const made = await reroll(keyId);

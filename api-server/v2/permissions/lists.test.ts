@@ -26,7 +26,7 @@ describe.each([
   const namesOf = async (search: string, options: CallOptions): Promise<string[]> =>
     (await list({ search }, options)).map(({ name }: { name: string }) => name).sort();
 
-  test("permission and role lists return everything in the workspace across pages, ordered by id", async () => {
+  test("permission and role lists return every entry of the workspace across pages, ordered by id", async () => {
     const options = await t.makeWorkspace();
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push(await createOne({ name: `n${i}` }, options));

@@ -372,7 +372,7 @@ describe("getPolicy", () => {
     { name: "an API alone", body: { apiId: "api_something1" } },
     { name: "a name alone", body: { name: "a/b/c" } },
     { name: "both ways", body: { policyId: "pol_1", apiId: "api_something1", name: "a/b/c" } },
-  ])("getPolicy rejects a request that names the policy by $name", async ({ body }) => {
+  ])("getPolicy rejects a request that identifies the policy by $name", async ({ body }) => {
     expect((await api.call("policies.getPolicy", body)).status).toBe(400);
   });
 

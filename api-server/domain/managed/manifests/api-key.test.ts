@@ -49,7 +49,7 @@ test("no key is issued while the Secret cannot be written", () => {
   expect(plan([], { mayIssue: false })).toMatchObject({ steps: [], outcome: { needsIssue: true } });
 });
 
-test("key in the Secret is not in use if it belongs to another API or was replaced", () => {
+test("key in the Secret does not count as in use if it belongs to another API or was replaced", () => {
   for (const key of [aKey("a", { apiId: "api_2" }), aKey("a", { name: "billing (replaced a)" })]) {
     expect(plan([key], holding("a", true)).steps.at(-1)).toMatchObject({ type: "issue" });
   }
@@ -120,7 +120,7 @@ test.each([
     spec: { ratelimits: [{ name: "burst", limit: 5, duration: "1m" }] },
     changes: { ratelimits: [{ name: "burst", limit: 5, duration: 60_000, autoApply: false }] },
   },
-])("key that differs only in $spec is changed only in $spec", ({ spec, changes }) => {
+])("key that differs from its spec only in $spec is updated only in $spec", ({ spec, changes }) => {
   expect(plan([aKey("a")], holding("a"), spec).steps).toMatchObject([{ type: "update", keyId: "a", changes }]);
 });
 
