@@ -4,7 +4,7 @@ import { guardedMessages, guardServer, type OnInternalError } from "../http/http
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Creates a server for probes and metrics only. It listens on another port than the traffic to the app. */
+/** Creates a server that serves only probes and metrics, on a different port than the traffic to the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;

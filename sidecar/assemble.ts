@@ -89,7 +89,7 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Limits upgraded connections. An upgrade does not wait for a slot, because upgraded connections stay open for a long time.
+  // Limits upgraded connections. An upgrade does not wait for a slot, because upgraded connections may keep all slots for hours.
   const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,

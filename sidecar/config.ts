@@ -7,7 +7,7 @@ import type { CacheSize } from "./cache-limits.ts";
 import type { Snapshot } from "./snapshot/snapshot.ts";
 
 export interface SidecarConfig {
-  /** Access to the shared store. The caller opens it before the start and closes it afterwards. */
+  /** Access to the shared store. The caller opens it before it starts the gate, and closes it after the gate has closed. */
   readonly edge: Edge;
   readonly workspaceId: string;
   readonly policyId: string;
@@ -149,10 +149,10 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   eventsIdleMs: 3_600_000,
   // No idle timeout: upgraded protocols have their own pings, and TCP keepalive detects a lost peer.
   tunnelIdleMs: 0,
-  // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer is free, which can be 1.3
-  // MB. Within 120 s, a client that reads 11 KB per second reaches that.
+  // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer is free. This third can
+  // be 1.3 MB, which a client that reads 11 KB per second frees within 120 s.
   responseReadMs: 120_000,
-  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer one, the client may have disconnected, and the
+  // Timeout of a half-closed connection. Most responses take less than 10 s. If one takes longer, the client may have disconnected, and the
   // app would work in vain.
   halfClosedMs: 10_000,
   // Timeout of a request body. A client that has begun to send usually has the complete body ready, and a lossy network recovers in less
@@ -183,8 +183,8 @@ export const DEFAULT_LIMITS: Limits = {
   upstreamConnectionsMax: 1_000,
   // Upgraded connections are mostly idle, so their limit is higher. Each connection takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // Maximum share of one address. A client cannot exclude the others. A proxy in front of the gate, whose clients all share its address,
-  // still gets half of the capacity.
+  // Maximum share of one address. With half, no client can lock out the others, and a proxy in front of the gate, whose clients all share
+  // its address, still gets half of the capacity.
   addressShare: 0.5,
   // Most API request bodies are smaller than this limit, and a waiting request keeps only a few network packets of its body in memory.
   bufferedBodyBytesMax: 16 * 1024,

@@ -42,8 +42,8 @@ const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
 /**
- * Polls until an api-server has loaded the credits into Redis, and spends them. The previous, failed attempt to spend has requested the
- * load.
+ * Polls until an api-server has loaded the credits into Redis, then spends them. The previous attempt to spend them failed and requested
+ * the load.
  */
 async function pollCredits(
   counters: Pick<EdgeCounters, "consume">,

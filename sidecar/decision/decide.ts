@@ -123,7 +123,7 @@ class Deciding {
       .catch((error: unknown) => this.#fail(error));
   }
 
-  /** Audit mode only records the rejection and verifies the key. */
+  /** In Audit mode, the rejection is only recorded, and the key is still verified. */
   #tooManyAttempts(verification: Verify, retryAfterS: number): Decided | Promise<Decided> {
     const refusal = refuseAttempt(verification, retryAfterS);
     if (verification.active.policy.mode !== "Audit") return this.#refuse(refusal);

@@ -71,9 +71,7 @@ export interface Refuse {
   readonly problem: Problem;
   /** Whether the connection must be closed, because it is uncertain where the request ends. */
   readonly closes: boolean;
-  /**
-   * Rule that rejected the request, as an index in the sense of `RuleCount`; `undefined` for rejections that do not depend on the policy.
-   */
+  /** Index of the rule that rejected the request, as in `RuleCount`; `undefined` if the rejection does not depend on the policy. */
   readonly rule?: number;
 }
 
@@ -137,7 +135,7 @@ const NO_POLICY: Refuse = {
 /**
  * Returns whether Host differs from the authority of a target in absolute form. Clients must send the same value in both (RFC 9112, 3.2),
  * and the authority takes precedence (RFC 9112, 3.2.2). But a proxy in front of the gate may have used Host, and the app receives only one
- * of them.
+ * of the two values, so a difference is ambiguous.
  */
 function namesTwoHosts({ url = "/", rawHeaders }: ReceivedRequest): boolean {
   if (url.startsWith("/")) return false;
@@ -191,7 +189,7 @@ function evaluateByPolicy(request: ReceivedRequest, head: Head, active: ActivePo
   return { kind: "verify", active, rule, hash, clientIp, head, method, path, target, address };
 }
 
-/** Handles a rejected target. Audit mode forwards it unchanged, except for the credentials in its query. */
+/** Handles a rejected target. Audit mode removes the credentials from its query and otherwise forwards it unchanged. */
 function judgeRefusedTarget(
   active: ActivePolicy,
   reason: string,

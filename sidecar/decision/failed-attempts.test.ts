@@ -90,7 +90,7 @@ describe("failed attempts while Redis is down", () => {
     await redis.stop();
   });
 
-  test("gates without Redis count failed attempts and successes separately, and share them again afterwards", async () => {
+  test("each gate counts failed attempts and successes alone while Redis is down, and gates share them again afterwards", async () => {
     const [first, second] = gates as [TestGate, TestGate];
     const disabled = await first.records.putKey({ enabled: false });
     const good = await first.records.putKey();
@@ -164,7 +164,7 @@ describe("failed attempts at one gate", () => {
     expect(await statusFrom(gate, "198.51.100.200")).toBe(429);
   });
 
-  test("Audit mode admits the requests and counts what it would have rejected", async () => {
+  test("Audit mode admits failed attempts above the limit and counts them as audited rejections", async () => {
     await open({ mode: "Audit" });
     for (let at = 0; at < LIMIT + 5; at++) expect(await statusFrom(gate, GUESSER)).toBe(200);
     expect(await gate.metrics()).toMatch(/audited_rejections_total (?:2[5-9]|3\d)|audited\w*_total (?:2[5-9]|3\d)/);
@@ -214,7 +214,7 @@ describe("lookups of successes in the store", () => {
     expect(lookups()).toBe(200);
   });
 
-  test("key that succeeded at another gate is exempt 59 minutes later, but no longer two hours after that", async () => {
+  test("key that succeeded at another gate is exempt from the attempt limit after 59 minutes, but not after three hours", async () => {
     let timeMs = nowMs;
     const edge = createMemoryEdge({ nowMs: () => timeMs });
     const of = () =>

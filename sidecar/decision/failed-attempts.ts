@@ -54,7 +54,7 @@ export interface FailedAttemptsDeps {
 export class FailedAttempts {
   readonly #deps: FailedAttemptsDeps;
   readonly #addresses = new BoundedCache<string, true>(ADDRESSES_MAX);
-  /** Time of the last recorded success by address and hash, Unix ms. */
+  /** Time of the last recorded success, Unix ms, by address and key hash. */
   readonly #successes = new BoundedCache<string, number>(SUCCESSES_MAX);
   #lookups = { second: 0, count: 0 };
 

@@ -53,7 +53,7 @@ function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | 
   return undefined;
 }
 
-/** Most recent plan of each rule, for requests without a key. */
+/** Cache of the most recent plan per rule, for requests without a key. */
 const lastPlans = new WeakMap<CompiledRule, RulePlan>();
 
 /** Charges a request without a key to the limits of its rule. */
@@ -78,7 +78,7 @@ interface LastPlans {
   byRule: (RulePlan | undefined)[];
 }
 
-/** Most recent plans of each key, one per rule. Only plans of the active policy are kept. */
+/** Cache of the most recent plans per key: one for each rule, and only for the active policy. */
 const lastPlansOfKey = KeyView.remember((): LastPlans => ({ policy: 0, byRule: [] }));
 
 class GateVerification extends RuleVerification<Question> {

@@ -19,8 +19,8 @@ export interface ExtAuthConnectionLimits {
 /** Idle time before TCP keepalive probes, which detect a lost peer. */
 const KEEP_ALIVE_MS = 60_000;
 /**
- * Maximum share of one address when gateways are identified by certificates. Whether an address is trusted is then unknown before the TLS
- * handshake.
+ * Maximum share of one address if certificates identify the gateways. Every address is then limited, because it is unknown before the TLS
+ * handshake whether the address is trusted.
  */
 const SHARE = 0.5;
 

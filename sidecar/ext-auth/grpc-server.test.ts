@@ -240,7 +240,7 @@ describe("the rate limit service", () => {
     expect(await gate.metrics()).toMatch(/postern_sidecar_rate_limit_requests_total\{code="OVER_LIMIT"\} [1-9]/);
   });
 
-  test("Envoy rate limit service prefers an exact override, then a pattern, to the descriptor limit", async () => {
+  test("Envoy rate limit service prefers an exact override to a pattern, and a pattern to the descriptor limit", async () => {
     const override = (id: string, identifier: string, max: number) => ({
       ...{ id, identifier, limit: max, durationMs: HOUR, async: false },
     });
@@ -308,7 +308,7 @@ describe("the rate limit service", () => {
   });
 });
 
-test("ext-auth gRPC endpoint allows an untrusted address only health checks, and no health watch", async () => {
+test("ext-auth gRPC endpoint allows an untrusted address health checks, but no health watch and no other call", async () => {
   const [closed, where] = await openExtAuth("10.0.0.0/8");
   try {
     expect((await run([where, "list"])).error).toContain("is not a trusted gateway");

@@ -230,7 +230,7 @@ describe("headers", () => {
     expect(response).toMatchObject({ status: 200, headers: { "x-postern-key-id": "key_1" } });
   });
 
-  test("ext-auth HTTP endpoint rejects thousands of headers, including those before a credential", async () => {
+  test("ext-auth HTTP endpoint rejects a request with thousands of headers, even if a credential follows them", async () => {
     const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] } });
     const key = await extAuth.records.putKey();
     const some = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x${at}`, "1"]));

@@ -69,7 +69,7 @@ describe("responses", () => {
     expect(response).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
   });
 
-  test("ext-auth HTTP response lists headers that Envoy removes, except identity headers", async () => {
+  test("ext-auth HTTP response lists headers for Envoy to remove, but not the identity headers that it sets", async () => {
     const { gate, port } = await openExtAuth();
     const key = await gate.records.putKey({ keyId: "key_1" });
     const headers = { "X-API-Key": key, "X-Postern-Roles": "forged", x_postern_key_id: "forged", "X-Other": "1" };

@@ -95,7 +95,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   };
 }
 
-/** Returns the headers with `host` in place of their own Host. */
+/** Returns the headers with their Host replaced by `host`. */
 function withHost(headers: readonly string[], host: string): string[] {
   const replaced = ["Host", host];
   for (let i = 0; i < headers.length; i += 2) {

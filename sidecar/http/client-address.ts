@@ -63,9 +63,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * Adds a trusted proxy. Skips an entry that is not an address or block, because it would match no address, or that `BlockList` cannot
- * parse, such as `::1%`. `BlockList` is used because it compares in native code, and because its `::/0` includes IPv4. Policies may rely on
- * the latter, which `isInRange` does not support.
+ * Adds a trusted proxy. Skips an entry that is neither an address nor a block, because no address would match it. Also skips an entry that
+ * `BlockList` cannot parse, such as `::1%`. `BlockList` is used because it compares in native code, and because its `::/0` includes IPv4,
+ * unlike that of `isInRange`: policies may rely on this.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

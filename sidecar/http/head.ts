@@ -25,7 +25,7 @@ const FORWARDED_FOR = 6;
  */
 const ALIAS = 7;
 const CREDENTIAL = 16;
-/** Numbers from here on also identify a header that the policy's rules match: its index times `NAMED` is added. */
+/** Numbers from `NAMED` on identify both a meaning below `NAMED` and a header that the policy's rules match. */
 const NAMED = 256;
 
 /**

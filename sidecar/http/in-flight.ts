@@ -7,7 +7,7 @@ import type { Head } from "./head.ts";
  * sweep costs less than a timer per request.
  */
 
-/** Data about the admission of a request that is needed to check it again. */
+/** Data about the admission of a request, needed to check the request again. */
 export interface Admission {
   readonly method: string;
   readonly path: string;

@@ -4,7 +4,7 @@ import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import type { ReadScheduler } from "./read-scheduler.ts";
 import { type Problem, rawProblem, sendProblem } from "./responses.ts";
 
-/* Sends a problem in a way that lets a client read it even while it is still sending its request. */
+/* Sends a problem in a way that lets even a client that is still sending its request read the problem. */
 
 export interface ResponseDeps {
   /** Base URL of error types. */

@@ -46,7 +46,7 @@ test("gate error sends WWW-Authenticate and Retry-After headers where they apply
   expect(Object.keys(headers)).toEqual(["Content-Type", "Content-Length", "X-Request-Id"]);
 });
 
-test("gate error as bytes is a complete HTTP response that closes the connection", () => {
+test("gate error serialized to bytes is a complete HTTP response with `Connection: close`", () => {
   const [head, body] = rawProblem({ kind: "malformed_request", detail: "Wörse." }, context).split("\r\n\r\n");
   expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
   expect(head).toContain(`Content-Length: ${Buffer.byteLength(body ?? "")}`);

@@ -35,7 +35,7 @@ export function readPolicy(record: PolicyRecord): ActivePolicy | UnsupportedPoli
   try {
     return compileActive(record, policy);
   } catch (error) {
-    // The permission query may use syntax of a later version, in which the api-server that stored the policy could parse it.
+    // The api-server that stored the policy may have a later version, whose query syntax this version cannot parse.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

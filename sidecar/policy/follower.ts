@@ -23,7 +23,7 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** Delay after which a missing policy is reported, because it may still be on its way, and the interval of further reports. */
+/** Delay before a missing policy is reported, because the policy may still arrive. Also the interval of further reports. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 

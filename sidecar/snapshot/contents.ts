@@ -10,7 +10,7 @@ import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
 
 /** Length of a slice of text. One slice is created synchronously; between two slices, the gate serves requests. */
 const SLICE_CHARACTERS = 32 * 1024;
-/** Maximum time for parsing a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
+/** Maximum time for parsing a snapshot. Records that are not parsed by then are not restored; the gate reads them from the store. */
 const READ_MS_MAX = 500;
 
 const Head = z.object({
@@ -96,8 +96,8 @@ export function fromContents(contents: Buffer, now: HostTimestamp | undefined): 
 }
 
 /**
- * Returns a function that returns the current age. The age starts at `elapsed` and advances with the clocks of this process, because they
- * are cheaper to read than the host's.
+ * Returns a function that returns the current age: `elapsed` plus the time since this call. It reads this process's clocks, which are
+ * cheaper to read than the host clock.
  */
 function ageFrom(elapsed: number): () => number {
   const [monotonicMs, wallMs] = [performance.now(), Date.now()];

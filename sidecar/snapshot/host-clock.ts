@@ -22,8 +22,8 @@ export function hostTimestamp(): HostTimestamp | undefined {
 
 /**
  * Returns the time since an earlier timestamp, ms: the larger of the two clocks' differences, so that a clock that stopped or was set back
- * does not make data look newer. Returns `undefined` after a reboot, because then only the wall clock, which can be set, would be left to
- * measure with.
+ * does not make data look newer. Returns `undefined` after a reboot: then only the wall clock could measure the time, and it is not
+ * reliable because it can be set.
  */
 export function elapsedMs(since: HostTimestamp, now: HostTimestamp | undefined): number | undefined {
   if (now === undefined || now.bootId !== since.bootId || now.monotonicMs < since.monotonicMs) return undefined;

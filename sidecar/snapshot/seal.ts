@@ -8,7 +8,7 @@ import { type CipherGCM, createCipheriv, createDecipheriv, hkdfSync, randomBytes
  *   …       contents, encrypted with AES-256-GCM
  *   tag     16 bytes
  *
- * MAGIC and the owner are authenticated with the contents, so a gate cannot open a file of another gate, policy or version. It uses no
+ * MAGIC and the owner are authenticated with the contents, so a gate cannot open a file of another gate, policy or version. A gate uses no
  * part of a file before it has verified the complete file.
  */
 

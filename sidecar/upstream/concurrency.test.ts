@@ -195,7 +195,7 @@ describe("upstream concurrency by client address", () => {
     },
   );
 
-  test("upstream concurrency uses the client address that the policy defines", async () => {
+  test("upstream concurrency is limited by the client address that the policy defines", async () => {
     const clientAddress = { from: "forwardedFor" as const, trustedProxies: ["127.0.0.1"] };
     await openStaying({ policy: { ...OPEN.policy, clientAddress } });
     const from = (ip: string, path: string) => get(path, `X-Forwarded-For: ${ip}`);

@@ -11,7 +11,7 @@ export type Failure = UpstreamFailure | "stalled";
 
 export interface Failed {
   readonly failure: Failure;
-  /** Reason for the log, which contains no received data. */
+  /** Reason to log. It never contains text that was received from the app. */
   readonly why: string;
 }
 

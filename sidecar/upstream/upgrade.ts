@@ -38,7 +38,7 @@ export interface UpgradeDeps {
   readonly onInternalError: OnInternalError;
 }
 
-/** Requests an upgrade from the app if the limiter has a free slot, with the headers `request.head.forwarded`. */
+/** If the limiter has a free slot, requests an upgrade from the app with the headers `request.head.forwarded`. */
 export function openUpgrade(
   deps: UpgradeDeps,
   client: ServerExchange,
