@@ -16,7 +16,7 @@ import { restoreProbe } from "./probes.ts";
 const ENTRIES_MAX = 2_000;
 
 export const Before = z.object({
-  /** Ports that had a name that the gate has taken over. `at` is the index of the port in its container. */
+  /** Ports whose name the gate has taken over. `at` is the index of the port in its container. */
   ports: z
     .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
     .max(ENTRIES_MAX)

@@ -25,7 +25,7 @@ const SNAPSHOT_SIZE = "40Mi";
 /** Lifetime of the token. The kubelet renews a token when 20 % of its lifetime remains. */
 const TOKEN_SECONDS = 3_600;
 
-/** Header of the hook with which the kubelet notifies the gate that the pod is terminating. */
+/** HTTP header of the preStop request by which the kubelet tells the gate that the pod is terminating. */
 const HOOK_HEADER = "Postern-Hook-Token";
 
 export interface GateSettings {

@@ -441,7 +441,7 @@ test.each(["True", "yes", ""])("injection accepts label value %j as true and war
   expect(warnings.join()).toContain(`postern.dev/guarded has the value "${value}"`);
 });
 
-test("injection warns, when two policies select a pod, which one is not enforced", () => {
+test("when two policies select a pod, injection warns which one is not enforced", () => {
   expect(inject(aPod(), policy({ overridden: ["younger"] })).warnings.join()).toContain(
     "ApiKeyPolicy younger also selects this pod; the gate enforces orders",
   );

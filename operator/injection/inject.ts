@@ -171,8 +171,9 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
 }
 
 /**
- * Finds the app's port. A port number need not be listed by any container. A port name must be listed, and always with the same number.
- * With `Port`, this also applies to every name that the gate takes over, and wherever the app's port is listed, it must have a name.
+ * Finds the app's port. If the policy gives a number, no container need list the port. If it gives a name, a container must list the name,
+ * and all containers must use it for the same number. With interception `Port`, this also applies to every name that the gate takes over,
+ * and the port must have no `hostPort`.
  */
 function findTarget(
   { name: policy, port, interception }: PolicyOfPod,
@@ -299,8 +300,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Warns if all containers of the app have a CPU limit. The namespace then probably has a quota, because of which Kubernetes would
-    // reject the pod with an error that names only the injected container.
+    // Warns if all containers of the app have a CPU limit. The namespace then probably has a quota for CPU limits. If it has one,
+    // Kubernetes rejects a pod whose gate has no CPU limit, with an error that names only the injected container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

@@ -25,7 +25,7 @@ export interface Ownership {
 }
 
 export interface KindSteps {
-  /** Makes the database match the object. With `again`, the reconcile starts over. */
+  /** Makes the database match the object. If the result is `again`, the object is immediately reconciled again. */
   readonly reconcile: (object: ManifestObject, ctx: Context, ownership: Ownership) => Promise<Result | "again">;
   /** Returns the additional conditions if the object cannot be applied and the database was not read. */
   readonly held?: (verdict: Verdict) => readonly FurtherCondition[];

@@ -27,7 +27,7 @@ export interface TlsSettings {
   readonly rejectUnauthorized?: false | undefined;
 }
 
-/** Environment variables. The code in `cli/` is the only one that reads the environment of the process. */
+/** Environment variables. They are passed in because only code in `cli/` reads the environment of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Cluster {

@@ -68,13 +68,13 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   const path = `${collection}/${name}`;
   const stop = new AbortController();
   let leading = false;
-  /** Whether the fencing number of the current term is too low. */
+  /** Whether the API has received a higher fencing number than that of the current term. */
   let isSpent = false;
   let renewedAt = 0;
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Timeout of a request. A term has room for three attempts, because the first one may fail only because its connection is dead.
+  // Timeout of a request. A term has room for three attempts, because the first one may fail merely due to a dead connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 

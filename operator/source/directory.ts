@@ -190,7 +190,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // If there is a document with the name of a deleted object, it can now create a new object.
+      // A document with the name of the deleted object, if there is one, can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -40,7 +40,7 @@ export interface CertificatesOptions {
   readonly nowMs: () => number;
   /** Sets the certificate and key that the webhook serves from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called for each configuration, with a flag that is true if it exists. */
+  /** Called for each configuration with a flag that states whether the configuration exists. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
   /** Delay before a deleted configuration is recreated. Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;

@@ -37,7 +37,7 @@ export interface FollowConfigurationsOptions {
   readonly restoreMs: number;
   /** Called when a configuration is added or changed. */
   readonly onChange: () => void;
-  /** Called for each configuration at startup and after each change, with a flag that is true if it exists. */
+  /** Called for each configuration at startup and after each change, with a flag that states whether the configuration exists. */
   readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
   readonly log: Logger;
 }

@@ -16,8 +16,8 @@ const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum time for a request. An API server waits 10 s by default. */
 const REQUEST_MS = 10_000;
 /**
- * Maximum time for a decision. It is less than the timeout of 5 s in the webhook configuration (configurations.ts), because a rejection by
- * the webhook states its reason.
+ * Maximum time for a decision. It is less than the timeout of 5 s in the webhook configuration (configurations.ts), so that this server
+ * rejects the object, with a reason, before the API server times out.
  */
 const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;

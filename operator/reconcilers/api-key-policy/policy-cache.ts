@@ -69,7 +69,7 @@ const HEARD_MAX = 2_000;
 export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
   // Cached policies in the order of their last full read. Computing a status from the cache does not change the order.
   const readings = new Map<string, Remembered>();
-  // Number of the running or cached full read, per policy.
+  // Number of the full read that is running or whose result is cached, per policy.
   const begun = new Map<string, number>();
   const heard = new Map<string, Map<string, number>>();
   let count = 0;

@@ -183,7 +183,7 @@ describe("Enforced", () => {
     ]);
     const one = { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["shop/b"] };
 
-    test("Enforced condition names gates that stopped reporting first, with their last report time", () => {
+    test("Enforced condition names gates that stopped reporting, and when, even while another gate is updating", () => {
       const condition = enforced({ ...one, updated: 0 }, { selected, heard });
       expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
       expect(condition.message).toContain(
@@ -281,7 +281,7 @@ describe("Enforced", () => {
     expect(enforced(reports)).toMatchObject({ status: "True" });
   });
 
-  test("Enforced condition lists a limited number of pods, only in the Event", () => {
+  test("Enforced condition lists unguarded pods only in its Event, up to a maximum number", () => {
     const unguarded = Array.from({ length: 50 }, (_, i) => `pod-${i}`);
     const condition = enforced(reports, { selected: { ...selected, unguarded } });
     expect(condition.message).not.toContain("pod-0");

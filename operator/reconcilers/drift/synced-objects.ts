@@ -59,7 +59,7 @@ const PERIODS = 72;
 
 export function createSyncedObjects(resyncMs: number, random: () => number = Math.random): SyncedObjects {
   const settledBy = new Map<Kind, Map<string, Settled & { readonly untilMs: number }>>();
-  /** Number of the running or cached read, per object. */
+  /** Number of the read that is running or whose result is cached, per object. */
   const begun = new Map<string, number>();
   let count = 0;
   const of = (kind: Kind) => {
