@@ -22,8 +22,8 @@ export interface OverAdmissionTotal {
 /** Counters for the components: strict ones in the shared store, local ones in this process, and a cache of denials. */
 export interface EdgeCounters extends Counters {
   /**
-   * Returns what `consume` would return: decides the limits in the shared store and consumes no units. A limit that would pass reports the
-   * remaining units without subtracting the cost. Throws `CountersUnavailable`.
+   * Returns what `consume` would return, but consumes no units. Evaluates the limits in the shared store. A limit that would pass reports
+   * the remaining units without subtracting the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
   /**

@@ -21,7 +21,7 @@ export const POD_SCRIPTS: readonly Script[] = [
 
 /**
  * Loads the gate scripts into every server that has lost them, for example after a restart. Loads them into replicas too, because a replica
- * may be promoted, and an idle client notices that late. Throws if a master does not respond.
+ * may be promoted, and an idle client notices a promotion late. Throws if a master does not respond.
  */
 export async function loadPodScripts(client: RedisClient): Promise<void> {
   if (!isCluster(client)) return await loadInto(client);

@@ -24,9 +24,9 @@ const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
 /**
- * Time without a response after which the breaker opens. An api-server waits 1 s for a call. The timeout of the first call without a
- * response must open the breaker, because its caller would otherwise wait a second time. The time is shorter than 1 s, because a busy
- * process may read the last response tens of milliseconds after it has sent that call.
+ * Time without a response after which the breaker opens. An api-server waits 1 s for a call. When the first call without a response times
+ * out, the breaker must open, because the caller would otherwise retry and wait again. The time is shorter than 1 s, because a busy process
+ * may read the previous response only tens of milliseconds after it has sent that call.
  */
 const SILENCE_MS = 900;
 

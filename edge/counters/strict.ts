@@ -11,8 +11,8 @@ export interface Caller {
 
 export interface ConsumeOptions {
   /**
-   * Whether the request is already rejected. If so, the call decides the limits as usual but consumes no units and ignores credits. A limit
-   * that would pass reports its remaining units without subtracting the cost (api-v2.md section 9.2).
+   * Whether the request has already been rejected. If so, the call evaluates the limits as usual, but consumes no units and ignores
+   * credits. A limit that would have admitted the request reports its remaining units without subtracting the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
   /** Caller that waits for the outcome. No units are consumed after its time is over. Default: a caller that waits for a few seconds. */

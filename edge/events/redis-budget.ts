@@ -13,7 +13,7 @@ import { FIRST_ROOM_BYTES } from "./redis-sink.ts";
  */
 
 const LEASE_MS = 5_000;
-/** Interval at which empty streams are measured too. Other processes read the streams, so the counted quota drifts. */
+/** Interval at which empty streams are measured too, because the quota that readers and writers count drifts from the memory in use. */
 const MEASURE_ALL_EVERY_MS = 10_000;
 /** Streams per measuring script. Redis scans each stream node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;

@@ -14,8 +14,8 @@ import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 const VALID_MS = 6 * 3_600_000;
 /**
- * Time within which a gate renews its user. A gate renews the user within the first hour (sidecar/credentials.ts), and has another hour to
- * retry.
+ * Time within which every running gate renews its user: gates renew it within the first hour (sidecar/credentials.ts), and have a second
+ * hour for retries.
  */
 const RENEWED_MS = 2 * 3_600_000;
 /** Time within which all gates renew their users after an outage of the api-servers. */

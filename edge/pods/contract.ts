@@ -67,7 +67,7 @@ export interface PodRefusals {
 }
 
 export interface RuleCount {
-  /** Index in the policy, −1 for the implicit rule, `BEFORE_RULES` if no rule was reached. */
+  /** Index of the rule in the policy; −1 for the implicit rule, `BEFORE_RULES` if no rule was reached. */
   readonly rule: number;
   /** The verification's code, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`. */
   readonly code: string;

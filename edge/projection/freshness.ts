@@ -40,7 +40,7 @@ export class Freshness {
   readonly #storeNowMs: () => number | undefined;
   readonly #monotonicMs: () => number;
   readonly #restoredMs: (() => number) | undefined;
-  /** Timestamp of every workspace that does not lag. */
+  /** Heartbeat time that applies to every workspace that does not lag. */
   #common: Timestamp | undefined;
   readonly #lagging = new Map<string, Timestamp>();
   /** Heartbeat that arrived before Redis time was known. */

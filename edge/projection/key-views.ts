@@ -149,7 +149,10 @@ const bytesOf = (parts: readonly CachedRecord[]): number =>
   1_500 + 4 * parts.reduce((sum, part) => sum + part.length, 0);
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
-/** Treats a missing record unlike a deleted one: a role that is not projected yet must not count as a role without permissions. */
+/**
+ * Returns why the view cannot be made. A missing record is such a reason, unlike a deleted one: a role that is not projected yet must not
+ * count as a role without permissions.
+ */
 function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
   if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
   if (outcome.kind === "unusable") return outcome.reason;

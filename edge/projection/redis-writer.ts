@@ -369,8 +369,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Returns the run id that Redis had when the relay last read the store's state. After a restart of Redis this id no longer matches, so a
-   * heartbeat with it does not make any workspace look fresh.
+   * Returns the run id that Redis had when the relay last read the store's state. After a restart of Redis, this id no longer matches, so
+   * heartbeats with the old id make no workspace look fresh.
    */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);

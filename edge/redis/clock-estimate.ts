@@ -12,7 +12,7 @@ export interface ClockMeasurement {
   /** Monotonic clock when the request was sent, and when the reply arrived. */
   readonly sentMs: number;
   readonly receivedMs: number;
-  /** Redis time between sending and the reply, Unix ms. */
+  /** Time on the Redis clock at some moment between sending the command and receiving the reply, Unix ms. */
   readonly storeMs: number;
 }
 

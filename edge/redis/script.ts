@@ -25,7 +25,7 @@ export interface CallLimits {
 
 /**
  * Adds a size check at the start of a script, so that a call that exceeds the limits fails before it does any work. The check is needed
- * because the user of a gate can run every loaded script, and Redis runs nothing else during a script.
+ * because the Redis user of a gate can run every loaded script, and a running script blocks Redis.
  */
 export function defineScript({ keys, args = 0, argsPerKey = 0, argBytes = 64 }: CallLimits, body: string): Script {
   const argsMax = argsPerKey === 0 ? `${args}` : `${args} + ${argsPerKey} * #KEYS`;

@@ -7,8 +7,8 @@ import type { Projection } from "../projection/contract.ts";
 import { type AppliedLimits, applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Dependencies of `count`. It charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
- * are refused, the limits stay charged.
+ * Charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits are refused, the limits stay
+ * charged.
  */
 
 export interface CountingDeps {

@@ -279,7 +279,7 @@ describe("what fails", () => {
     await expect(explain(partsOf().parts, verification)).rejects.toThrow("Position 5");
   });
 
-  test("explain reports errors of later steps as reasons after a step has decided", async () => {
+  test("after a decisive step, explain skips later steps that fail and shows their errors as details", async () => {
     const verification = asking(aKeyView({ key: { enabled: false } }), {
       plan: () => {
         throw new Error("The rate limit none is not attached.");

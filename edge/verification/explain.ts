@@ -229,7 +229,7 @@ class DryParts implements VerifyDeps {
     };
   }
 
-  /** Counts from zero. Local counts exist only in the processes that counted, and this process has counted nothing. */
+  /** Starts from zero, because local counts exist only in the processes that have counted, and this one has counted nothing. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }
