@@ -17,8 +17,8 @@ export interface Ingested {
 }
 
 /**
- * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT. Next to the caller's own
- * conditions, they could undo it.
+ * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, because conditions of the
+ * caller on the same level could undo it.
  */
 export interface QueryScope {
   readonly workspaceId: string;

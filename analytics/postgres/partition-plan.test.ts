@@ -56,7 +56,7 @@ describe("a partition is dropped after its retention", () => {
     expect(plan([partition.name], endMs + days * DAY_MS).drop).toEqual([partition]);
   });
 
-  test("longer retention of a workspace keeps only partitions of the same kind", () => {
+  test("longer retention of one kind of usage keeps only the partitions of that kind", () => {
     const names = ["verification_events_20410101", "ratelimit_events_20410101"];
     const retention = { ...DEFAULT_RETENTION, verifications: 1000 };
     expect(plan(names, NOW_MS, retention).drop.map(({ name }) => name)).toEqual(["ratelimit_events_20410101"]);

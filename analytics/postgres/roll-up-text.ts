@@ -79,7 +79,7 @@ function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[]
 interface Totals {
   readonly table: string;
   readonly bucket: Bucket;
-  /** Primary key columns besides workspace and time, and the write order of rows. */
+  /** `dims`: primary key columns besides workspace and time. `order`: columns by which rows are sorted before they are written. */
   readonly dims: readonly string[];
   readonly order: readonly string[];
 }

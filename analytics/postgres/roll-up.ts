@@ -9,8 +9,8 @@ import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
 /**
- * Timeouts of a roll-up. It waits for locks of another roll-up only while that one's process is shutting down after it has lost the roll-up
- * lock.
+ * Timeouts of a roll-up. It has to wait for the locks of another roll-up only while a process that has lost the roll-up lock is still
+ * shutting down.
  */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
 /** Memory for sorting the groups of a batch; larger sorts use temporary files. */

@@ -30,8 +30,8 @@ const PER_WORKSPACE_MAX = 2;
 const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
 /**
- * Interval of the size check. It is necessary because a single row can exceed the maximum response, and a row is parsed only when it is
- * complete.
+ * Interval at which the size of the received data is checked. The check is necessary because a single row can exceed the maximum response
+ * size, and a row is parsed only when it is complete.
  */
 const LOOK_AT_BYTES_MS = 20;
 /** Maximum ratio of a row's size in Postgres' text format to its size in JSON. JSON may be shorter, for example for arrays of numbers. */

@@ -111,7 +111,7 @@ function timeOfName({ parts }: Extract<Expression, { kind: "name" }>, select: Se
   const table = tableOf(select.from, parts.length === 2 ? first?.text : undefined);
   if (table === undefined) return undefined;
   const alias = parts.length === 1 ? aliasedAs(select, "time") : undefined;
-  // An alias hides a column with the same name, even in WHERE. Within the alias's own definition, `time` is the column.
+  // An alias `time` hides the column of this name, even in WHERE. Only in the alias's own definition does `time` mean the column.
   if (alias !== undefined) {
     return timeOf(alias, { ...select, columns: [], with: [], where: undefined });
   }

@@ -31,7 +31,7 @@ export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProb
     if (inside.kind === "select") {
       checkSelect(inside, visible);
     } else {
-      // CTEs of the first branch are visible in all branches.
+      // In a set operation such as UNION, the CTEs of the first branch are visible in all branches.
       const seen = union(visible, definedBy(firstSelect(inside).with));
       check(inside.left, seen);
       check(inside.right, seen);

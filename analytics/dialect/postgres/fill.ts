@@ -96,7 +96,8 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
 }
 
 /**
- * Emits the columns of an added row. Sort keys have the value of the step or of the partition, and other columns the default of their type.
+ * Emits the columns of a row added by WITH FILL. The filled sort key gets the value of the step, the sort keys before it get the values of
+ * the partition, and all other columns get the default of their type.
  */
 function addedColumns({
   select: { columns, orderBy },

@@ -181,8 +181,8 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
 });
 
 /**
- * Adds a condition on the workspace with a plain value. It does not change which rows are visible, because the view restricts them. But the
- * planner cannot estimate the view's bound, and can estimate the row count with this condition.
+ * Adds a condition on the workspace with a plain value. It does not change which rows are visible, because the view restricts them. It only
+ * helps the planner, which can estimate the row count from this condition but not from the view's bound.
  */
 function tableSql(name: string, { parameters, workspaceId }: Statement): string {
   if (workspaceId === undefined) return `analytics.${name}`;
@@ -193,7 +193,7 @@ function tableSql(name: string, { parameters, workspaceId }: Statement): string 
 /** Expression kinds that cannot be computed from DISTINCT rows. */
 const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];
 
-/** Creates a writer. `outputs` maps expressions that already exist as columns. */
+/** Creates a writer. `outputs` returns the name of the column that already contains an expression, if there is one. */
 function writerOf(
   statement: Statement,
   names: Names,

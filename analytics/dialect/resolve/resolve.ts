@@ -46,7 +46,7 @@ class Resolver {
   }
 
   #set(query: Extract<Query, { kind: "set" }>, around: QueryScope): NamedBody {
-    // CTEs of the first branch are visible in all branches.
+    // In a set operation such as UNION, the CTEs of the first branch are visible in all branches.
     const inside = this.#withDefinitions(firstSelect(query).with, around);
     const left = this.query(query.left, inside);
     const right = this.query(query.right, inside);

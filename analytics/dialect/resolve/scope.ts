@@ -18,7 +18,7 @@ export interface VisibleSource {
 export interface MergedColumn {
   readonly name: string;
   readonly expression: ResolvedExpression;
-  /** Columns of both sides. `*` does not list them a second time. */
+  /** Columns of the joined tables that are merged. `*` lists only the merged column. */
   readonly of: readonly ColumnReference[];
 }
 

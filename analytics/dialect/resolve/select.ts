@@ -90,7 +90,9 @@ function atPosition(written: Expression, columns: readonly ResolvedExpression[])
   return column;
 }
 
-/** Returns the column position that a constant stands for. In these clauses, ClickHouse reads true as 1 and false as 0. */
+/**
+ * Returns the column position that a constant stands for. In GROUP BY, ORDER BY and LIMIT BY, ClickHouse reads true as 1 and false as 0.
+ */
 function positionOf(written: Expression): number | undefined {
   if (written.kind === "number") return /^\d+$/.test(written.text) ? Number(written.text) : undefined;
   return written.kind === "named" ? TRUTH_POSITIONS.get(written.value) : undefined;
