@@ -119,7 +119,7 @@ test("ConnectionLimiter lets exempt connections use the total capacity", () => {
   expect([come(room, "busy", "a") !== undefined, closedOf(proxy)]).toEqual([true, [0]]);
 });
 
-test("ConnectionLimiter keeps the share of a replaced connection and releases it once", () => {
+test("ConnectionLimiter passes the slot of a replaced connection to its successor and releases it only once", () => {
   const room = openLimiter(2, 0.5);
   const handshake = clientOf(1);
   const served = clientOf("busy");

@@ -48,7 +48,7 @@ interface Exports {
 export const REQUEST = 1;
 export const RESPONSE = 2;
 
-/** Return codes of llhttp that do not mean a malformed message; every other code does, except `INVALID_VERSION` and `HTTP2_PREFACE`. */
+/** Return codes of llhttp. `OK`, `PAUSED` and `PAUSED_UPGRADE` are not errors; every code that is not listed means a malformed message. */
 export const OK = 0;
 export const INVALID_VERSION = 9;
 export const PAUSED = 21;
