@@ -8,7 +8,7 @@ import type { Readiness } from "./readiness.ts";
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
-  /** Hook that kubelet calls when it begins to terminate the pod. The caller must send the token. */
+  /** The preStop hook, which kubelet calls when it begins to terminate the pod. The caller must send the token. */
   podEnds?: { token: string; begin: () => void } | undefined;
   probes: Probes;
   onInternalError: OnInternalError;

@@ -43,7 +43,7 @@ const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
 /** Delay after a rejection by Redis: a Redis user that was just created on one node may still be missing on another. */
 const REFUSED_PAUSE_MS = 1_000;
-/** Bounds of `Retry-After`; a value outside them is probably a mistake. */
+/** Bounds to which `Retry-After` is clamped, because a value outside them is probably a mistake. */
 const RETRY_AFTER_MS = { min: 1_000, max: 60_000 } as const;
 const RESPONSE_MS_MAX = 10_000;
 const RESPONSE_BYTES_MAX = 64 * 1024;

@@ -9,7 +9,7 @@ import { firstOf } from "./walk.ts";
 
 /** Query that satisfies all rules that can be checked by its text. */
 export interface CheckedQuery {
-  /** Query text in which the spans of the tree are offsets. */
+  /** Query text. The spans of the tree are offsets in this text. */
   readonly text: string;
   readonly of: AnalyticsOf;
   readonly query: Query;

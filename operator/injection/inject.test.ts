@@ -254,7 +254,7 @@ describe("the gate", () => {
 });
 
 describe("interception Port", () => {
-  test("interception Port moves the port name to the gate and keeps the app's number", () => {
+  test("interception Port moves the port name to the gate and keeps the app's port number", () => {
     const { pod, gate } = inject(aPod());
     expect(gate.ports).toEqual([
       { name: "http", containerPort: 19_080, protocol: "TCP" },

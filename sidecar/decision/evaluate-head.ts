@@ -90,7 +90,7 @@ export interface Verify extends AdmittedRequest, Question {
   readonly hash: string;
 }
 
-/** A request without a key that is charged to the limits of its rule. */
+/** A request without a key, which is charged to the limits of its rule. */
 export interface Count extends AdmittedRequest {
   readonly kind: "count";
   readonly active: ActivePolicy;

@@ -240,7 +240,7 @@ describe("limits and credits", () => {
     expect((await ask("/limited")).headers["ratelimit-remaining"]).toBe("1");
   });
 
-  test("keys of one identity share an identity limit, and an override replaces it", async () => {
+  test("keys of one identity share an identity limit, and an override replaces the limit", async () => {
     await gate.records.putIdentity({ id: "id_shared", externalId: "premium", ratelimits: [] });
     const keys = [
       await gate.records.putKey({ identityId: "id_shared" }),

@@ -36,8 +36,8 @@ export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Pro
 }
 
 /**
- * Returns whether an open connection may continue. Repeats all checks except the counters, which were charged when it began. If the key
- * cannot be looked up, the connection continues as long as the gate's data is fresh enough for the policy.
+ * Returns whether an open connection may continue. Repeats all checks, but does not charge the counters again. If the key cannot be looked
+ * up, the connection continues as long as the gate's data is fresh enough for the policy.
  */
 export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boolean> {
   if (checkStaleness(deps, question) !== undefined) return false;

@@ -78,7 +78,7 @@ const answered = (client: Dialled): Promise<unknown> =>
 const silent = () => startApp(() => undefined);
 
 describe("HTTP/1.1", () => {
-  test("connection limit evicts the HTTP/1.1 connection that is idle longest", async () => {
+  test("connection limit evicts the HTTP/1.1 connection that has been idle longest", async () => {
     await open({ clientConnectionsMax: 3 });
     const asked = await dial(GET);
     await answered(asked);
@@ -158,7 +158,7 @@ describe("HTTP/2", () => {
     return client.open();
   };
 
-  test("connection limit sends GOAWAY to the HTTP/2 session that is idle longest", async () => {
+  test("connection limit sends GOAWAY to the HTTP/2 session that has been idle longest", async () => {
     await open({ clientHttp2ConnectionsMax: 2 });
     const [first, second] = [await raw(), await raw()];
     await waitFor("both to be taken", async () => (await openOf("http2")) === 2);

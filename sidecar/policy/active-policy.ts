@@ -24,7 +24,8 @@ export interface UnsupportedPolicy {
 }
 
 /**
- * Number of requests that shared a counter because their limits have too many identifiers, since the gate's start and over all policies.
+ * Number of requests that shared a counter because their limits have too many identifiers. Counted since the gate started, over all
+ * policies.
  */
 export const sharedRequests: SharedRequests = { count: 0 };
 

@@ -82,7 +82,7 @@ class Resolver {
     return resolveSelect(select, { from: from.source, place, text: this.#text });
   }
 
-  /** Resolves a join condition. Visible are the columns of the sources joined so far, and no aliases. */
+  /** Resolves a join condition. It may use the columns of the sources joined so far, but no aliases. */
   #condition(on: Expression, visible: Visible, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });

@@ -144,7 +144,7 @@ describe("the NetworkPolicy", () => {
     },
   );
 
-  test("managed NetworkPolicy without a selector remains until its Port pods have ended", () => {
+  test("managed NetworkPolicy remains after its selector is removed until the pods with interception Port have ended", () => {
     const found = ours();
     const bare = (formerPods: readonly PodSummary[] | "unknown", of: object = {}) =>
       networkActions({

@@ -54,7 +54,7 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
 const condition = (plan: ReturnType<typeof reportPolicy>, type: string) =>
   plan.conditions?.find((one) => one.type === type);
 
-test("ApiKeyPolicy plan has no actions when the stored policy matches, and reports gates", () => {
+test("ApiKeyPolicy plan for a matching stored policy has no actions and reports the state of the gates", () => {
   const plan = reportPolicy(observed({ stored: aPolicy({ dataPlane: { pods: 2, updated: 2, maxStalenessMs: 120 } }) }));
   expect(plan).toMatchObject({
     actions: [],

@@ -110,7 +110,7 @@ test.each([
   expect(policyCache.show(KEY, aListedPolicy({ dataPlane }), 2000)).toBe(isNew);
 });
 
-test("PolicyCache detects staleness above the policy bound between status steps", () => {
+test("PolicyCache requests a new status as soon as staleness exceeds onStale.after", () => {
   const policyCache = createPolicyCache();
   const { observed } = readInto(policyCache);
   const stored = { ...observed.stored, onStale: { ...onStale, afterMs: 7000 } };
@@ -129,7 +129,7 @@ describe("a forgotten policy", () => {
     expect(policyCache.get(object)).toBeUndefined();
   });
 
-  test("PolicyCache entry that was forgotten does not return when a status is computed from it", () => {
+  test("computing a status from a dropped PolicyCache entry does not restore the entry", () => {
     const { policyCache, object } = remembered();
     const recalled = policyCache.get(object);
     policyCache.forget(KEY);

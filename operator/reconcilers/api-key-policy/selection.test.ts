@@ -238,7 +238,7 @@ describe("Enforced", () => {
     expect(enforced({ ...reports, upstreamPorts }, { object, selected })).toMatchObject({ status: "True" });
   });
 
-  test("Enforced condition counts reports of manually started gates and names few pods", () => {
+  test("Enforced condition counts reports of manually started gates and names only a few pods without a report", () => {
     const dataPlane = { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["orders-host"] };
     expect(enforced(dataPlane, { selected: { ...selected, guarded: 1, expected: [] } })).toMatchObject({
       status: "True",

@@ -61,7 +61,7 @@ test.each([
   expect(isUnexpected(found, "key_a")).toBe(is);
 });
 
-test("first Secret poll accepts a Secret with any key if it belongs to the object", () => {
+test("first Secret poll accepts any key in a Secret that belongs to the object", () => {
   expect(isUnexpected(ours("key_a"), undefined)).toBe(false);
   expect(isUnexpected({ state: "absent" }, undefined)).toBe(true);
 });

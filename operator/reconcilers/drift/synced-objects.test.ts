@@ -29,7 +29,7 @@ test("SyncedObjects skips a read of an unchanged object within the resync period
   expect(synced.recall(role, 1_100)).toBeUndefined();
 });
 
-test("SyncedObjects treats a matching list digest as a read at request time", () => {
+test("SyncedObjects counts a matching digest in a list as a read at the time of the list request", () => {
   const { synced, one } = aSyncedRole();
   expect(synced.show(one, "d1", 900)).toBe(false);
   expect(synced.recall(role, 1_899)).toMatchObject({ seenAtMs: 900 });
