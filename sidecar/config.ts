@@ -203,8 +203,8 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
   clientHttp2ConnectionsMax: 500,
 };
 /**
- * Lower limit with TLS, where a gateway connection takes about 170 KB of memory: all of them take at most half of the 320 MiB of an
- * injected gate.
+ * Lower limit with TLS, because a gateway connection then takes about 170 KB of memory. With this limit, all gateway connections together
+ * take at most half of the 320 MiB of an injected gate.
  */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 

@@ -197,8 +197,8 @@ function rawBody(layout: Layout, kind: Kind): string {
 }
 
 /**
- * Body of a count table. `dims` is a hash of all dimensions; rows with equal hashes are summed. A sorting key of the dimensions themselves
- * would make each query read all of them.
+ * Body of a count table. `dims` is a hash of all dimensions; rows with equal hashes are summed. If the dimensions themselves were the
+ * sorting key, each query would read all dimensions.
  */
 function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
   const columns = [

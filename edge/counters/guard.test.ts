@@ -97,7 +97,7 @@ describe("calls of the last 5 to 10 s", () => {
     expect(breaker.admits(61_000)).toBe(true);
   });
 
-  test("a call that was sent before the counter circuit breaker opened does not close it by a late success", () => {
+  test("late success of a call that was sent before the counter circuit breaker opened does not close the breaker", () => {
     const breaker = aBreaker(0, 20);
     breaker.succeeded(500);
     expect(breaker.admits(999)).toBe(false);

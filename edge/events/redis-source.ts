@@ -41,8 +41,8 @@ const BATCH_BYTES = 512 * 1024;
 /** Maximum bytes of an entry. An entry is a batch, or an event with 20 tags of 512 characters, each written as a six-character escape. */
 const ENTRY_BYTES_MAX = 80 * 1024;
 /**
- * Maximum entries of a batch. In entries of older sidecars, each is a single event; a script over more of them would block other clients
- * for too long.
+ * Maximum entries of a batch. Older sidecars write one event per entry, and a script over more entries would block other clients for too
+ * long.
  */
 const ENTRIES_MAX = 500;
 /** Maximum bytes of an entry id: two 64-bit numbers, a hyphen and a space. */

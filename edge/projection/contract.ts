@@ -201,8 +201,8 @@ export interface RecordWriter {
   /** Returns the store's time, Unix ms. Must be read before the outbox is scanned. */
   nowMs(): Promise<number>;
   /**
-   * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` contains each workspace for which this is
-   * only true of an earlier time, with that time, or 0 if it is unknown. In the latter case, its readers get no heartbeat. Returns in
+   * Announces to readers that everything committed before `asOfMs` has been delivered. `lagging` maps each workspace for which this is true
+   * only of an earlier time to that time. If the time is unknown, it is 0, and the readers of the workspace get no heartbeat. Returns in
    * `incomplete` the workspaces that are not complete yet, for example because another writer did not finish their restart.
    */
   heartbeat(

@@ -108,7 +108,10 @@ export class Follower {
     return this.#options.rollbacks.isRolledBack(this.#name, position.projectionId) ? undefined : position;
   }
 
-  /** Resolves when the position is known, or after `waitMs`. In the latter case, the listener is reset as soon as the position is known. */
+  /**
+   * Resolves when the position is known, or after `waitMs`. If the position is still unknown by then, the listener is reset as soon as the
+   * position is known.
+   */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);

@@ -104,7 +104,7 @@ test("ConnectionLimiter rejects an address whose connections are all busy, but n
   expect(come(room, "busy", "b")).toBeDefined();
 });
 
-test("ConnectionLimiter does not reduce the share of an address because of idle connections of others", () => {
+test("idle connections of other addresses do not reduce an address's share in ConnectionLimiter", () => {
   const room = openLimiter(10, 0.5);
   for (let i = 0; i < 10; i++) come(room, i, `held by ${i}`);
   const gateway = Array.from({ length: 5 }, () => come(room, "busy", "gateway"));

@@ -60,7 +60,7 @@ export interface ApiOptions {
   /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** Returns the abort signal for a call that starts now, for example that of the current leadership term. */
+  /** Returns the abort signal for a call that starts now, such as the signal of the current leadership term. */
   readonly signal?: () => AbortSignal;
 }
 

@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 export const GATED_BY_LABEL = "postern.dev/gated-by";
 
 /**
- * Label of a pod with a gate. Its value is that of `spec.interception` when the pod was created. NetworkPolicies select by this label,
- * because pods created before a change of that field need another NetworkPolicy than newer pods.
+ * Label of a pod with a gate. Its value is the policy's `spec.interception` at the time when the pod was created. NetworkPolicies select by
+ * this label, because pods created before a change of that field need another NetworkPolicy than newer pods.
  */
 export const INTERCEPTION_LABEL = "postern.dev/interception";
 

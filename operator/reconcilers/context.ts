@@ -13,7 +13,8 @@ import type { ObjectSource } from "./indexes.ts";
 import type { SyncTimes } from "./sync-times.ts";
 
 /**
- * Dependencies that all reconciles of an operator share. They contain no API client, because each object needs that of its own workspace.
+ * Dependencies that all reconciles of an operator share. They contain no API client, because each object needs the client of its own
+ * workspace.
  */
 export interface OperatorContext {
   readonly source: ObjectSource;

@@ -88,8 +88,8 @@ function storedAs(
 }
 
 /**
- * Resolves `spec.namespaceRef`. Objects that may not refer to the namespace do not count as competitors; otherwise they could block those
- * that may.
+ * Resolves `spec.namespaceRef`. Objects that may not refer to the namespace do not count as competitors, because they could otherwise block
+ * objects that may.
  */
 function referToNamespace(object: ManifestObject, ctx: Context): References {
   const { namespace } = object.metadata;

@@ -78,7 +78,7 @@ test("kubeconfig without a namespace uses `default`, and one without a user prov
   expect((await access.signIn()).headers).toEqual({});
 });
 
-test("kubeconfig certificates and tokens come from relative files, but inline data takes precedence", async () => {
+test("kubeconfig certificates and tokens are read from relative paths, but inline data takes precedence", async () => {
   for (const name of ["ca.pem", "cert.pem", "key.pem"]) await writeFile(join(dir, name), `file ${name}`);
   await writeFile(join(dir, "token"), "from the file\n");
   const user = { "client-certificate": "cert.pem", "client-key": "key.pem", token: "t", tokenFile: "token" };

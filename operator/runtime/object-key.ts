@@ -17,7 +17,7 @@ export interface CollectedKeys {
   close(): void;
 }
 
-/** Debounces keys: passes each key on only once, `afterMs` after the first of a series of calls with it. */
+/** Debounces keys: collects the keys of a series of calls, and passes each key on once, `afterMs` after the first call. */
 export function collectKeys(afterMs: number, pass: (key: ObjectKey) => void): CollectedKeys {
   const keys = new Map<string, ObjectKey>();
   let timer: NodeJS.Timeout | undefined;

@@ -61,7 +61,10 @@ export interface AdmittedRequest extends Admission {
   readonly head: Head;
   /** Path and query without credentials, byte for byte as they were checked. */
   readonly target: string;
-  /** Address that concurrency slots are attributed to: the client's address if the policy defines it, otherwise that of the connection. */
+  /**
+   * Address to which concurrency slots are attributed: the client's address as the policy defines it, or else the address of the
+   * connection.
+   */
   readonly address: string;
 }
 

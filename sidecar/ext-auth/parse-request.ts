@@ -108,8 +108,8 @@ function withHost(headers: readonly string[], host: string): string[] {
 const unclear = (why: string): ParsedExtAuthRequest => ({ kind: "malformed", why });
 
 /**
- * Splits X-Forwarded-For into the last entry, which is the client address that the gateway observed, and the preceding entries, which came
- * with the request. If the last entry is not an address, the address is empty and matches no IP allow-list.
+ * Splits X-Forwarded-For into its last entry (the client address that the gateway observed) and the preceding entries (which came with the
+ * request). If the last entry is not an address, the address is empty and matches no IP allow-list.
  */
 export function lastOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {
   if (forwardedFor === undefined) return { address: "", before: undefined };

@@ -6,7 +6,7 @@ import { readPolicy } from "./active-policy.ts";
 let gate: TestGate;
 afterEach(() => gate.close());
 
-test("metric counts the requests of a client that share a counter because they exceed 1,000 combinations", async () => {
+test("metric counts requests that share a counter because their client has used over 1,000 identifiers", async () => {
   gate = await openGate();
   const read = async () =>
     Number(/^postern_sidecar_shared_identifier_requests_total (\d+)$/m.exec(await gate.metrics())?.[1]);

@@ -213,7 +213,7 @@ describe("upstream concurrency by client address", () => {
 describe("upgraded connections", () => {
   const upgrade = get("/ws", "Connection: Upgrade", "Upgrade: websocket");
 
-  test("upgraded connections have separate concurrency slots per address and release them at the end", async () => {
+  test("upgraded connections take concurrency slots of their own per address, and release them when they close", async () => {
     const app = await startApp((_req, res: ServerResponse) => void res.end("ok"));
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.on("error", () => {});

@@ -104,7 +104,7 @@ export interface UpstreamOptions {
   readonly headersMs: number;
   /**
    * Maximum time between two bytes of the app's response. Time during which the client is too slow to read does not count. While the
-   * request is still arriving, reading a part of it also counts as activity of the app.
+   * request is still arriving, the time also restarts when the app reads a part of the request.
    */
   readonly bodyIdleMs: number;
   /** Replaces `bodyIdleMs` for server-sent event streams, which may be idle for a long time. */

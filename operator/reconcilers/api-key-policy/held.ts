@@ -5,8 +5,8 @@ import type { ObservedPolicy } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
 /*
- * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active. But `observedGeneration` in the
- * conditions is that of the new manifest, so they must claim only what the operator has verified for this generation. Pure.
+ * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active. But the conditions have the
+ * generation of the new manifest as `observedGeneration`, so they must claim only what the operator has verified for this generation. Pure.
  */
 
 /** Returns the conditions. `observed` is `undefined` if the database was not read. */

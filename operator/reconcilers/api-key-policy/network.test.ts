@@ -460,7 +460,7 @@ describe("Bypassable", () => {
       expect(of([service("direct", { targets: [8080] })], redirecting)).toMatchObject({ reason: "Redirected" });
     });
 
-    test("Bypassable message names headless Services, and at most a limited number of Services", () => {
+    test("Bypassable message names headless Services, and limits the number of Services that it names", () => {
       expect(of([service("peers", { isHeadless: true })])).toMatchObject({
         status: "False",
         message: expect.stringContaining("Clients of the headless Service peers choose the port themselves"),

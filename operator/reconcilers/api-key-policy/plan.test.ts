@@ -112,7 +112,7 @@ describe("gates of an older version", () => {
   const planned = (dataPlane: DataPlane | undefined, previous: Condition[] = []) =>
     reportPolicy(observed({ stored: aPolicy({ dataPlane }), previous }));
 
-  test("gates that do not support a policy set its Unsupported condition and an Event", () => {
+  test("gates that do not support a policy cause its Unsupported condition and an Event", () => {
     const found = condition(planned(older), "Unsupported");
     expect(found).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
     expect(found?.message).toContain("1 of 3 gates cannot enforce this generation");
@@ -200,7 +200,7 @@ describe("gates with stale data", () => {
     expect(conditions.find(({ type }) => type === "Stale")).toMatchObject({ status: "True" });
   });
 
-  test("Stale condition is unchanged while reports are unreadable and absent without gates", () => {
+  test("Stale condition is absent without gates, and unchanged while reports are unreadable", () => {
     expect(condition(reportPolicy(observed({ stored: aPolicy({ dataPlane: undefined }) })), "Stale")).toBeUndefined();
     expect(condition(reportPolicy(observed({ stored: aPolicy() })), "Stale")).toMatchObject({ reason: "NoPods" });
   });

@@ -10,7 +10,7 @@ export const REST_MS = 15_000;
 /** The poll interval is the age of the state divided by this number: for example, 2 s after one minute, and 15 s after 450 s. */
 const POLLS_PER_AGE = 30;
 
-/** Returns the delay until the next poll: that of the most urgent policy, and at most `REST_MS`. Pure. */
+/** Returns the delay until the next poll: the delay of the most urgent policy, but at most `REST_MS`. Pure. */
 export function pollAfterMs(
   paces: Iterable<Pace | undefined>,
   { nowMs, restMs = REST_MS }: { readonly nowMs: number; readonly restMs?: number },

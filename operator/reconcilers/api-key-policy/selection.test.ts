@@ -192,14 +192,14 @@ describe("Enforced", () => {
       expect(toDataPlaneStatus(one, { selected, heard })).toMatchObject({ silent: 1 });
     });
 
-    test("Enforced condition names a gate that stopped reporting even without reports of other gates", () => {
+    test("Enforced condition names a gate that stopped reporting even if no other gate reports", () => {
       const none = { pods: 0, updated: 0, maxStalenessMs: 0 };
       expect(enforced(none, { selected, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(enforced(none, { selected })).toMatchObject({ reason: "NoPods" });
       expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
     });
 
-    test("Enforced condition of a policy without selector finds gates without reports by their pods' annotation", () => {
+    test("Enforced condition of a policy without a selector finds silent gates by the annotation of their pods", () => {
       const named = ["shop/a", "shop/b"];
       expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(

@@ -74,7 +74,7 @@ test("objects of a file with an unidentifiable document are not reported as miss
   expect(merge({ "a.yaml": `${role("one")}---\n{ [` }, before).missing).toEqual(["Role default/three"]);
 });
 
-test("of two files that define the same object, the first one applies, unless the other one already does", () => {
+test("of two files that define the same object, the first one applies, unless the second one is already in use", () => {
   const both = { "a.yaml": role("one", "a"), "b.yaml": role("one", "b") };
   const fresh = merge(both);
   expect(one(fresh.objects)).toMatchObject({ file: "a.yaml" });
