@@ -52,9 +52,9 @@ export interface RedisEdgeOptions {
 }
 
 /**
- * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection. Without one, resolves
- * anyway and keeps connecting in the background; until then, each call fails. Counting has its own connection, so that it never waits
- * behind bulk record transfers.
+ * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection. If this is not
+ * enough, resolves anyway and keeps connecting in the background; each call fails until the connection is open. Counting has its own
+ * connection, so that it never waits behind bulk record transfers.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;

@@ -136,7 +136,7 @@ export interface Limits {
   /** Maximum number of concurrent calls of the gRPC ext-auth endpoint. */
   readonly extAuthCallsMax: number;
   /**
-   * Minimum rate of a request body in bytes per second while the app waits for it, measured over each `requestBodyIdleMs`; 0 means no
+   * Minimum rate of a request body in bytes per second while the app waits for it, measured over periods of `requestBodyIdleMs`; 0 means no
    * minimum.
    */
   readonly bodyBytesPerSecondMin: number;
@@ -186,7 +186,8 @@ export const DEFAULT_LIMITS: Limits = {
   // Maximum share of one address. With half, no client can lock out the others, and a proxy in front of the gate, whose clients all share
   // its address, still gets half of the capacity.
   addressShare: 0.5,
-  // Most API request bodies are smaller than this limit, and a waiting request keeps only a few network packets of its body in memory.
+  // Most API request bodies are smaller than this limit. A waiting request keeps at most this many bytes in memory, the size of a few
+  // network packets.
   bufferedBodyBytesMax: 16 * 1024,
   // Gateways use far fewer connections than this limit.
   extAuthConnectionsMax: 5_000,

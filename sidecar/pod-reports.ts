@@ -13,7 +13,7 @@ type Reported = Pick<GateState, "projection" | "follower"> & {
 };
 
 /**
- * Reports, every `everyMs` and immediately after a change, which policy this pod enforces. A failed report is not retried, because the next
+ * Reports which policy this pod enforces, every `everyMs` and immediately after a change. A failed report is not retried, because the next
  * report replaces it. Logs when reports start to fail, and when they succeed again.
  */
 export function startPodReports(

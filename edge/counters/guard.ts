@@ -44,7 +44,7 @@ export class Breaker {
   }
 
   /**
-   * Returns whether a call may be made. While the breaker is open, one call per second may. In all methods, `nowMs` is a time of a
+   * Returns whether a call may be made. While the breaker is open, one call per second may be made. In all methods, `nowMs` is a time of a
    * monotonic clock.
    */
   admits(nowMs: number): boolean {

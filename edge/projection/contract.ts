@@ -291,8 +291,8 @@ export interface Projection extends Closeable {
   /** Returns the number of entries in each cache, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
   /**
-   * Returns the state to save. Returns `undefined` until an entry or a heartbeat of the workspace has arrived, while the store counts as
-   * rolled back, and, on the global stream, always.
+   * Returns the state to save. Returns `undefined` on the global stream, and for a workspace until an entry or a heartbeat has arrived and
+   * while the store counts as rolled back.
    */
   known(): Known | undefined;
   /** Returns the number of cached records dropped so far because of changes. */

@@ -26,7 +26,7 @@ interface Grant {
   readonly access?: "read" | "write";
 }
 
-/** Grants for counting. The most frequent come first, because Redis checks them in order. */
+/** Grants for counting. The most frequently used ones come first, because Redis checks them in order. */
 const COUNTING: readonly Grant[] = [
   { commands: ["hmget", "hincrby", "pexpire", "unlink"], keys: ["rl:{*", "cr:{*"] },
   { commands: ["sadd", "unlink"], keys: ["cr-dirty", "cr-load"] },

@@ -1,6 +1,8 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** Summary of the shared store. For a cluster: values of its first master, and sums over all masters. */
+/**
+ * Summary of the shared store. For a cluster, memory and connections are sums over all masters; other values come from the first master.
+ */
 export interface StoreDescription {
   /** Version of Valkey or Redis; "unknown" if neither is reported. */
   readonly version: string;

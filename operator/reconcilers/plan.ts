@@ -109,8 +109,8 @@ export const blocked = (verdict: Verdict, status: object): Result => ({
 export const CONFLICT_REQUEUE_MS = 30_000;
 
 /**
- * Returns a requeue interval that grows with the age of a conflict, up to the resync period; otherwise a thousand objects with conflicts
- * would cause many calls.
+ * Returns a requeue interval that grows with the age of a conflict, up to the resync period, because a thousand objects with conflicts
+ * would otherwise cause many calls.
  */
 export const laterWhileHeld = (requeueAfterMs: number | undefined, heldForMs: number): number | undefined =>
   requeueAfterMs === undefined ? undefined : Math.max(requeueAfterMs, heldForMs / 10);

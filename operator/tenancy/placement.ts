@@ -5,7 +5,9 @@ import { matches, type TenancySettings } from "./settings.ts";
  */
 export const WORKSPACE_LABEL = "postern.dev/workspace";
 
-/** Workspace of the objects of a namespace, or the `reason` why there is none. With `unknown`, the Namespace has not been listed yet. */
+/**
+ * Workspace of the objects of a namespace, or the `reason` why there is none. `unknown` means that the Namespace has not been listed yet.
+ */
 export type Placement =
   | { readonly workspace: string; readonly reason?: never }
   | { readonly workspace?: never; readonly reason: "unknown" | "none"; readonly message: string };

@@ -66,7 +66,10 @@ function fresh({ hosts, lifetimes, nowMs }: Desired, formers: readonly string[])
   return { bundle: [authority.cert, ...formers].join(""), authorityKey: authority.key, ...serving };
 }
 
-/** Returns whether the parts of a set belong together. They may not, because anyone who may write the Secret may have changed it. */
+/**
+ * Returns whether the parts of a set belong together. This is checked because anyone with write access to the Secret can change single
+ * parts.
+ */
 function isCoherent({ bundle, authorityKey, cert, key }: CertificateSet): boolean {
   try {
     const [authority = ""] = splitPem(bundle);

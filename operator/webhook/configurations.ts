@@ -84,8 +84,8 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
         {
           ...both,
           name: "policies.postern.dev",
-          // If this webhook fails, the API server admits the object, because the status also reports every error that the webhook would
-          // block.
+          // If this webhook fails, the API server admits the object. No error is lost: the object's status reports every error that the
+          // webhook would reject.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
           ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),

@@ -4,7 +4,7 @@ import type { Decision } from "./evaluate-head.ts";
 
 /**
  * Counts, per rule and decision, the requests that the active policy has rejected, or would have rejected in Enforce mode. Counts restart
- * at zero for each policy, because the index of a rule identifies it only within its policy. The number of counters depends only on rules
+ * at zero for each policy, because a rule's index identifies the rule only within its policy. The number of counters depends only on rules
  * and decisions, so clients cannot increase it.
  */
 export class RefusalCounts {

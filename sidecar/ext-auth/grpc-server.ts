@@ -32,8 +32,8 @@ import type { Trust } from "./trusted.ts";
 
 /*
  * The gRPC ext-auth endpoint over HTTP/2: Envoy's ext_authz and rate limit service, health and reflection. This file and its imports are
- * loaded when the endpoint opens, so a gate without the endpoint uses no memory for them. In a bundle, this file is separate and has copies
- * of its imports. Its caller therefore passes in the decision functions.
+ * loaded when the endpoint opens, so a gate without the endpoint uses no memory for them. In a bundled build, this file becomes a bundle of
+ * its own, with separate copies of its imports. Its caller therefore passes in the decision functions.
  */
 
 export interface GrpcExtAuthDeps {

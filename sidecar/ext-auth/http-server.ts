@@ -11,9 +11,9 @@ import { removedHeaders } from "./removed-headers.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * The HTTP ext-auth endpoint: a gateway asks it for a decision on a request, and for the identity headers for the app. Status 200 admits
- * the request. Any other status rejects it, with a body, `WWW-Authenticate`, `Retry-After` and `RateLimit-*` for the client.
- * `parse-request.ts` describes how gateways encode the request. The endpoint ignores the body of the gateway's request.
+ * The HTTP ext-auth endpoint, from which a gateway requests the decision on a request and the identity headers for the app. Status 200
+ * admits the request. Any other status rejects it; the body, `WWW-Authenticate`, `Retry-After` and `RateLimit-*` are then meant for the
+ * client. `parse-request.ts` describes how gateways encode the request. The endpoint ignores the body of the gateway's request.
  */
 
 export interface HttpExtAuthDeps {

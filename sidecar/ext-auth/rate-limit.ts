@@ -8,9 +8,10 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import { type DescriptorEntry, identifierOf } from "./descriptor-identifier.ts";
 
 /*
- * Decides for the rate limit service, independently of its protocol. A domain is a rate-limit namespace, and a descriptor is an identifier
- * in it. The limit is the active override of the identifier, otherwise the limit in the descriptor. A descriptor without an override or a
- * limit is unlimited. Either all descriptors are charged or none, on the counters that policies and the API use for this namespace.
+ * Makes the decisions of the rate limit service, independently of its protocol. A domain is a rate-limit namespace, and a descriptor is an
+ * identifier in it. The limit is the active override of the identifier, or else the limit in the descriptor. A descriptor without an
+ * override or a limit is unlimited. Either all descriptors are charged or none. Their counters are the same that policies and the API use
+ * for this namespace.
  */
 
 export interface RateLimitDeps {

@@ -145,7 +145,8 @@ class Keeper implements KeptSnapshot {
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // The tolerance covers the drift between the two clocks from which ages are computed. Heartbeats arrive every second.
+    // The tolerance covers the drift between the two clocks from which ages are computed. It is less than the second between two
+    // heartbeats.
     const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();
@@ -174,7 +175,7 @@ class Keeper implements KeptSnapshot {
   }
 }
 
-/** Adds the active policy to the cached records. They may lack it, and they may contain policies that the gate does not enforce. */
+/** Adds the active policy to the cached records, which may lack it. Omits all other policies, because the gate does not enforce them. */
 function* withPolicy(records: Iterable<CachedEntry>, policy: PolicyRecord | undefined): Iterable<CachedEntry> {
   if (policy !== undefined) yield { kind: "policy", id: policy.policyId, value: policy };
   for (const record of records) if (record.kind !== "policy") yield record;

@@ -53,8 +53,8 @@ export interface AppConnectionOptions {
 }
 
 /**
- * Maximum idle time of a connection. It is shorter than the 5 s after which Node's server closes idle connections by default, because the
- * app must not close during a request.
+ * Maximum idle time of a connection. It is shorter than the 5 s after which Node's server closes idle connections by default, so that the
+ * app does not close a connection on which the gate is just sending a request.
  */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 600_000;
@@ -278,8 +278,8 @@ export class AppConnection {
   }
 
   /**
-   * Completes the exchange. `hasSurplus` means that further bytes followed the response, which must not be taken as the response to the
-   * next request.
+   * Completes the exchange. `hasSurplus` means that further bytes followed the response. They must not be taken as the response to the next
+   * request.
    */
   #complete(exchange: AppExchange, hasSurplus: boolean): void {
     const { socket } = this;

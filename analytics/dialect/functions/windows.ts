@@ -8,7 +8,7 @@ import type { Docs } from "./entry.ts";
 /** Function that is valid only with OVER. */
 export interface WindowFunction {
   readonly docs: Docs;
-  /** Minimum and maximum number of arguments. The result has the type of the first argument, or is a UInt64 without arguments. */
+  /** Minimum and maximum number of arguments. The result has the type of the first argument; without arguments, it is a UInt64. */
   readonly takes: readonly [number, number];
   /** Emits the Postgres call. `over` is the text `over (…)`. */
   readonly postgres: (call: WindowCall, over: string, writer: Writer) => string;

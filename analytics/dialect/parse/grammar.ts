@@ -12,8 +12,8 @@ export interface Grammar {
   /** Continues a query whose first branch is already parsed. */
   continueQuery(first: Query): Query;
   /**
-   * Records a violation of a rule with a lower precedence. It is reported only if no rule with a higher precedence is violated. In any
-   * case, the tree must then not be used.
+   * Records a violation of a rule with a lower precedence. It is reported only if no rule with a higher precedence is violated. After a
+   * violation, the tree must not be used, even if the violation is not reported.
    */
   refuse(rule: DeferredRule, problem: QueryProblem): void;
 }

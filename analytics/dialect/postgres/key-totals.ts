@@ -17,7 +17,7 @@ const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
  * Returns whether the result stays the same if all rows of a key and day are summed into one. A query with a condition on keys reads the
- * complete table in any case, because that has an index on keys.
+ * complete table in any case, because the complete table has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
   if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;

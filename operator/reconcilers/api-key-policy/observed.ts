@@ -48,8 +48,8 @@ export interface ObservedPolicy {
    */
   readonly selected: Selected | "unknown" | undefined;
   /**
-   * Only for a policy without a selector, for example after its removal: pods in any state into which the webhook injected a gate for the
-   * policy. "unknown" until the pods of the cluster are listed; `undefined` if there is a selector or no cluster.
+   * Pods, in any state, into which the webhook injected a gate for the policy. Set only for a policy without a selector, for example after
+   * the selector was removed. "unknown" until the pods of the cluster are listed; `undefined` if there is a selector or no cluster.
    */
   readonly formerPods?: readonly PodSummary[] | "unknown" | undefined;
   /** For a policy without a selector: names under which the gates that the webhook injected report. Otherwise empty. */

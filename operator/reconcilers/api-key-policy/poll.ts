@@ -16,7 +16,7 @@ import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
  *
  * Workspaces are polled concurrently, so that an unresponsive workspace does not delay the others. While the list of a workspace is
  * unavailable, its policies are read individually and completely. If the other calls succeed, their statuses are correct even without the
- * list; otherwise they state the reason.
+ * list; otherwise the statuses state the reason.
  */
 
 export interface PolicyPollOptions {

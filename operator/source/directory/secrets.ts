@@ -6,7 +6,8 @@ import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "..
 /*
  * Stores keys in files, because a directory has no Secrets. Each key is a file that only this user can read,
  * `secrets/<namespace>/<name>/<key>` in the state folder, as in a mounted Secret. A note next to these folders names the owner and the
- * written key; it is stored last. A file without a note, or with a note that names another owner, counts as the Secret of another owner.
+ * written key. The note is written last. A file without a note, or with a note that names another owner, counts as the Secret of another
+ * owner.
  */
 
 const Note = z.object({ uid: z.string(), keyId: z.string(), member: z.string() });
