@@ -69,7 +69,7 @@ test("operator metrics count policies by condition and unguarded pods", async ()
   ]);
 });
 
-test("watch age metric is the maximum over namespaces, and unlisted ones are oldest", async () => {
+test("watch age metric is the maximum over namespaces, and infinite if a namespace is not listed yet", async () => {
   const state = { namespace: "a", failure: undefined };
   const { registry } = open({
     watchStates: () => [

@@ -476,7 +476,7 @@ describe("limits", () => {
     expect((await refusalOf(ofBytes(5_001))).reason).toBe("memory");
   });
 
-  test("analytics query aborts while reading a huge row", async () => {
+  test("analytics query is aborted while it reads a huge row", async () => {
     const before = process.memoryUsage().rss;
     const asked = ask("select repeat('x', 100000000)", { limits: { answerBytesMax: 1_000_000 } });
     expect(await refusalOf(asked)).toEqual({ reason: "memory", detail: "The answer is larger than its limit." });

@@ -91,7 +91,10 @@ describe("workspaces that lag", () => {
     expect(read({ ...place, k: "heartbeat", t: "5", l: "ws_a=4" }, false)).toMatchObject({ said: undefined });
   });
 
-  test.each(["NaN", "1e400", "", "-5", "12 "])("heartbeat with invalid time %j ignores its lagging workspaces", (t) => {
-    expect(lagging("ws_a=1", t)).toBeUndefined();
-  });
+  test.each(["NaN", "1e400", "", "-5", "12 "])(
+    "lagging workspaces of a heartbeat with the invalid time %j are ignored",
+    (t) => {
+      expect(lagging("ws_a=1", t)).toBeUndefined();
+    },
+  );
 });

@@ -222,7 +222,7 @@ describe("credits that stay unknown", () => {
     return aKeyView({ key: { ...view.key, limited: true } });
   };
 
-  test("onCreditFailure Deny leaves unknown credits undecided, without an error as its cause", async () => {
+  test("onCreditFailure Deny leaves a request with unknown credits undecided and reports no error as the cause", async () => {
     const { parts, uncounted } = unloaded();
     const verdict = await verify(parts, new AnyCaller(withBoth()));
     expect(verdict).toEqual({ kind: "uncountable", what: "credits", cause: undefined });

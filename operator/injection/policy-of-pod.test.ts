@@ -59,7 +59,7 @@ test("injection accepts a pod although unrelated parts of its policy are invalid
 const named = (annotations: Record<string, string>, containers?: object[]) =>
   aPod({ metadata: { annotations }, ...(containers === undefined ? {} : { spec: { containers } }) });
 
-test("policy annotation of a pod overrides selectors and may name a future policy", () => {
+test("policy annotation of a pod overrides selectors and can name a policy that does not exist yet", () => {
   const policies = [older, other];
   expect(policyOfPod(named({ "postern.dev/policy": "other" }), "shop", policies)).toMatchObject({
     name: "other",

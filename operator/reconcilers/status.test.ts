@@ -80,7 +80,7 @@ test("while the API is unavailable, the status gets the condition Reconciling on
   expect(withReconciling(anObject("Role", {}, { status: added }), away, NOW_MS)).toBeUndefined();
 });
 
-test("Event is emitted at the start and end of an alerting condition only", () => {
+test("Event is emitted only when an alerting condition starts or ends", () => {
   const { status: before } = statusOf(input(ready("done")));
   const look = (holds: boolean, status: unknown, message = "late") =>
     statusOf({

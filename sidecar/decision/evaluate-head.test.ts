@@ -250,7 +250,7 @@ describe("policy rules", () => {
     expect(essence(judged(request))).toEqual({ ...verifying, hash: hashKey(key), ...expected }),
   );
 
-  test("verification result is evaluated by the policy that requested it", () => {
+  test("key verification keeps the policy under which it was requested", () => {
     const decision = judged({ headers: BEARER });
     expect(decision.kind === "verify" && decision.active).toBe(ENFORCED);
   });

@@ -186,7 +186,7 @@ describe("Redis is unavailable", () => {
     process.kill(redis.pid, "SIGCONT");
   });
 
-  test("gate whose Redis was emptied uses it again after a new projection", async () => {
+  test("gate uses an emptied Redis again after a new projection begins", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key)).toBe(200);

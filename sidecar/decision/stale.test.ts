@@ -81,7 +81,7 @@ test("gate is unready and denies every request when data exceeds the maximum sta
   expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([503, "Expired"]);
 });
 
-test("gate enforces a change from the next request on", async () => {
+test("gate enforces a changed key from the next request on", async () => {
   gate = await openGate();
   const key = await gate.records.putKey();
   expect(await status(key)).toBe(200);
@@ -172,7 +172,7 @@ describe("the policy", () => {
       expect(await gate.metrics()).toContain("postern_sidecar_policy_unsupported 0");
     });
 
-    test("gate keeps its policy when a new one has an unknown format, and reports it", async () => {
+    test("gate keeps its policy when a new one has an unknown format, and reports the new one", async () => {
       gate = await openGate({ config: { logger } });
       const key = await gate.records.putKey();
       await gate.records.putStoredPolicy(later);

@@ -134,7 +134,7 @@ describe("connections", () => {
     await waitFor("the ext-auth endpoint to be free", isServed);
   });
 
-  test("ext-auth gRPC endpoint closes connections without a request after a timeout", async () => {
+  test("ext-auth gRPC endpoint closes a connection that sends no request within a timeout", async () => {
     await openExtAuth({ timeouts: { requestHeadMs: 100 } });
     const half = openSocket();
     half.write("PRI * HTTP/2.0\r\n");

@@ -23,7 +23,7 @@ test("two query credentials, even with an escaped name, are rejected as duplicat
   expect(read?.("?api_key=a&x=1&api%5fkey=b")).toMatchObject({ duplicate: true, query: "?x=1" });
 });
 
-test("query credential takes the precedence that the policy defines", () => {
+test("query credential has the precedence that the policy defines", () => {
   expect(read?.("?api_key=a")?.credentialAt).toBe(1);
 });
 

@@ -314,7 +314,7 @@ describe("joins", () => {
     expect(await pairs("inner")).toEqual([]);
   });
 
-  test("analytics join with USING returns one column", async () => {
+  test("analytics join with USING merges the two columns into one", async () => {
     const text = `select key_id, n, m from (select key_id, count() as n from key_verifications_per_day_v1 group by key_id) a
       full join (select 'other' as key_id, 7 as m from ratelimits_v1 limit 1) b using (key_id) order by key_id`;
     expect(await usage.values(text)).toEqual([

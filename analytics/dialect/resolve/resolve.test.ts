@@ -55,7 +55,7 @@ describe("an alias", () => {
     expect(shape(where)).toBe("greater(t0.9, 2)");
   });
 
-  test("analytics alias refers to the column inside its own definition", () => {
+  test("inside the definition of an analytics alias, the alias's name refers to the column", () => {
     expect(columnsOf(`select sum(count) as count from ${DAYS}`)).toEqual(["sum(t0.10)"]);
     expect(columnsOf(`select lower(key_id) as key_id, key_id || 'x' as k from ${DAYS}`)).toEqual([
       "lower(t0.3)",
@@ -100,7 +100,7 @@ describe("an alias", () => {
 });
 
 describe("positions", () => {
-  test("numbers in analytics GROUP BY and ORDER BY refer to columns", () => {
+  test("numbers in analytics GROUP BY and ORDER BY refer to columns by position", () => {
     const { groupBy, orderBy } = select(`select key_id, sum(count) from ${DAYS} group by 1 order by 2 desc`);
     expect(groupBy.map(shape)).toEqual(["t0.3"]);
     expect(orderBy.map(({ expression }) => shape(expression))).toEqual(["sum(t0.10)"]);
@@ -250,7 +250,7 @@ describe("joins", () => {
     expect(names).toEqual(["key_id", "count", "time"]);
   });
 
-  test("two analytics tables with one name are rejected", () => {
+  test("analytics query that joins two tables of the same name is rejected", () => {
     expect(problemOf(`select 1 from ${DAYS} join ${DAYS} on 1 = 1`)).toContain("give them aliases");
   });
 });
@@ -272,7 +272,7 @@ describe("CTEs", () => {
   });
 });
 
-test("unnamed analytics expression is named as in ClickHouse", () => {
+test("analytics result column without an alias is named as in ClickHouse", () => {
   const names = (columns: string, rest = "") => resolved(`select ${columns} from ${DAYS} ${rest}`).names;
   expect(
     names("SUM(count), COUNT(*), count(distinct key_id), sum(count) filter (where count > 1), quantile(0.5)(count)"),
