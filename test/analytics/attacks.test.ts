@@ -52,7 +52,7 @@ describe.each(KINDS)("on %s", (kind) => {
     },
   );
 
-  test("heavy analytics queries of one workspace stay within limits and leave slots to others", async () => {
+  test("heavy analytics queries of one workspace stay within limits and leave slots to other workspaces", async () => {
     let running = HEAVY_AT_ONCE;
     const heavy = Array.from({ length: HEAVY_AT_ONCE }, async () => {
       const reply = await ask(HEAVY);

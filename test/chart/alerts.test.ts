@@ -81,7 +81,7 @@ test("every alert has a test case and a severity", () => {
     expect(rule, rule.alert).toMatchObject({ labels: { severity: expect.stringMatching(/^(warning|critical)$/) } });
 });
 
-test("every alert has a page section with its meaning and action, and every section has an alert", () => {
+test("every alert has a section of the alerts page with meaning and action, and every section has an alert", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/operations/alerts.md"), "utf8");
   const parts = new Map(
     page

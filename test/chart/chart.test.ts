@@ -387,7 +387,7 @@ describe("the dashboard", () => {
     objects.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === "postern-api-server")?.spec.template
       .spec.containers[0];
 
-  test("chart configures OIDC provider, client secret file and group roles of the dashboard", async () => {
+  test("chart configures the dashboard's OIDC provider, client secret file and group roles", async () => {
     const objects = await render(MATRIX["everything optional"] ?? {});
     const { args, env, volumeMounts } = containerOf(objects);
     expect(args).toEqual(
@@ -411,7 +411,7 @@ describe("the dashboard", () => {
     ]);
   });
 
-  test("chart serves the dashboard without OIDC and can disable it", async () => {
+  test("chart serves the dashboard without OIDC, and can disable the dashboard", async () => {
     const { args } = containerOf(await render(MATRIX["addresses in Secrets"] ?? {}));
     expect(args.join(" ")).not.toMatch(/oidc|dashboard/);
     const off = { operator, ...stores, apiServer: { dashboard: { enabled: false } } };

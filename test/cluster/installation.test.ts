@@ -185,7 +185,7 @@ describe("pods of other kinds", () => {
 describe("changes", () => {
   const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
 
-  test("edited limit is enforced at every pod, and the former limit again after it is restored", async () => {
+  test("edited limit is enforced at every pod, and so is the original limit after it is restored", async () => {
     await cluster.apply(policy(shop, { limit: 1 }));
     await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
     await cluster.apply(policy(shop));

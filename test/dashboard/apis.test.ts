@@ -62,7 +62,7 @@ describe("APIs", () => {
     await page.getByRole("link", { name: "made too early" }).waitFor();
   });
 
-  test("dashboard links from the rejected deletion of a protected API to its settings", async ({ dashboard, open }) => {
+  test("rejected deletion of a protected API links to the settings of the API", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "protected-api" });
     await inDatabase(dashboard, "update apis set delete_protection = true where id = $1", [apiId]);
     const page = await open("/apis?search=protected-api");

@@ -14,7 +14,10 @@ describe("the audit log", () => {
     expect(await page.getByRole("row").nth(2).textContent()).toContain("api.create");
   });
 
-  test("dashboard audit log shows a difference by keyboard and by URL", async ({ dashboard, open }) => {
+  test("dashboard audit log opens the difference of a change by keyboard and shows its row in the URL", async ({
+    dashboard,
+    open,
+  }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "first name" });
     await dashboard.call("apis.updateApi", { apiId, name: "second name" });
     const page = await open(`/audit?targetId=${apiId}`);

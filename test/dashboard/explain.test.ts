@@ -35,7 +35,7 @@ describe("explain", () => {
     expect(kept).not.toContain(key);
   });
 
-  test("explain page shows each step with current limits without counting", async ({ dashboard, open }) => {
+  test("explain page shows each step with the current limits and charges nothing", async ({ dashboard, open }) => {
     const { key, keyId } = await newKey(dashboard, {
       ratelimits: [{ name: "requests", limit: 5, duration: HOUR_MS, autoApply: true }],
       credits: { remaining: 7 },

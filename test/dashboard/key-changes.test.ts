@@ -314,7 +314,7 @@ describe("a key", () => {
     expect(await page.getByText("A request now would be admitted").count()).toBe(0);
   });
 
-  test("key form names the manifest when the key became managed and the change is rejected", async ({
+  test("key form names the manifest if a change is rejected because the key became managed", async ({
     dashboard,
     open,
     faults,

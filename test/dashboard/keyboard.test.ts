@@ -411,7 +411,7 @@ test("keyboard tests cover every page of the navigation", () => {
   expect(EVERY_PAGE.filter((path) => !tried.includes(path))).toEqual([]);
 });
 
-test("list is one Tab stop: only the controls of its active row follow", async ({ open }) => {
+test("list is one Tab stop, followed only by the controls of its active row", async ({ open }) => {
   const page = await open("/apis");
   await page.getByRole("row").nth(2).waitFor();
   const stops = () =>

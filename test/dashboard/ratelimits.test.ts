@@ -181,7 +181,7 @@ describe("the tester", () => {
     expect(remaining).toBe(96);
   });
 
-  test("limit tester shows when no override matches", async ({ dashboard, open }) => {
+  test("limit tester says so when no override matches", async ({ dashboard, open }) => {
     const { path } = await aNamespace(dashboard, { "premium_*": 100 });
     const page = await open(path);
     await page.getByLabel("Which limit does an identifier get?").fill("free");

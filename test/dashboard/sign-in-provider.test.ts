@@ -94,7 +94,7 @@ describe("with a provider on another site", () => {
       .toBe(1);
   });
 
-  test("form keeps the input of a user who loses the role until the role is restored", async () => {
+  test("form keeps its input while its user has lost the role, and can be submitted after the role is restored", async () => {
     const OPERATOR = "groups: {platform: {default: operator}}";
     writeFileSync(rolesFile, OPERATOR);
     onTestFinished(() => writeFileSync(rolesFile, OPERATOR));

@@ -92,7 +92,7 @@ describe("a link", () => {
 });
 
 describe("the sign-in page", () => {
-  test("sign-in page appears at every URL without a session", async ({ dashboard, context, faults }) => {
+  test("without a session, every URL shows the sign-in page", async ({ dashboard, context, faults }) => {
     const page = await context.newPage();
     for (const path of ["/", "/identities", "/sign-in", "/no-such-page"]) {
       await page.goto(`${dashboard.url}/dashboard${path}`);

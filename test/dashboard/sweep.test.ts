@@ -78,7 +78,7 @@ describe.each(SWEPT)("%s", (path) => {
 });
 
 describe("on a phone of 390 px", () => {
-  test("page with a list keeps its place while it loads, shows cards without losing a column, and is not wider than the phone", async ({
+  test("page does not shift while it loads, is not wider than the phone, and shows rows as cards with all columns", async ({
     open,
   }) => {
     for (const path of ["/", "/keys", "/usage", "/root-keys"]) {

@@ -81,7 +81,7 @@ test("`make demo` gets the expected response at each step and exits with 0", asy
 });
 
 describe("the README's command line", () => {
-  test("README command line lists its commands and validates the quickstart manifests", async () => {
+  test("command line from the README lists its commands and validates the quickstart manifests", async () => {
     expect((await shell(line("npm run -s postern -- --help"))).stdout).toContain("rootkey create");
     expect((await shell(line("npm run -s postern -- validate"))).stdout).toContain("0 problems");
   });

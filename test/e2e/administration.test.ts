@@ -51,7 +51,7 @@ describe("a root key", () => {
 });
 
 describe("a workspace", () => {
-  test("workspace created at runtime can be used and disabled at the API and gates", async () => {
+  test("workspace created at runtime works at the API and gates, and disabling it takes effect at both", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { workspaceId } = await cli(system, "workspace create --name acme");
@@ -122,7 +122,7 @@ describe("an API", () => {
     await becomes("VALID");
   });
 
-  test("API defaults and delete protection apply from the next call", async () => {
+  test("API defaults and delete protection apply from the next call on", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId } = await makeKey(api);

@@ -214,7 +214,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("postern dev restarts after a kill although its Postgres still runs", async () => {
+  test("postern dev can be started again after a kill, even if its Postgres is still running", async () => {
     const first = await startDev();
     const { body } = await callApi(first.ready, "apis.createApi", { name: "before" });
     first.child.kill("SIGKILL");

@@ -134,7 +134,7 @@ async function ask(token: string, workspaceId: string): Promise<string> {
   return error.type.split("/").at(-1) ?? "";
 }
 
-test("gates wait for later policies, each in the workspace of its namespace", async () => {
+test("each gate waits until its policy is created in the workspace of its namespace", async () => {
   const pods = [await createPod(dev.namespace), await createPod(prod.namespace)];
   expect(pods.map((pod) => environmentOf(pod).POSTERN_WORKSPACE)).toEqual([dev.workspaceId, prod.workspaceId]);
   const gates = await Promise.all(pods.map(runGate));
@@ -200,7 +200,7 @@ test("pods of a namespace without a workspace are rejected, and relabeling moves
   await waitFor("its key to be accepted", async () => (await gate.status(key)) === 200, LONG);
 });
 
-test("operator admits guarded pods from its memory while api-servers are unavailable", async () => {
+test("operator admits guarded pods from cached state while api-servers are unavailable", async () => {
   await api.process.stop();
   expect(environmentOf(await createPod(dev.namespace)).POSTERN_WORKSPACE).toBe(dev.workspaceId);
 });

@@ -100,7 +100,7 @@ test("edit of a manifest file is stored in less than a second", async () => {
   expect(performance.now() - editedAt).toBeLessThan(500);
 });
 
-test("change that a cluster rejects is rejected for files too", async () => {
+test("change that a cluster would reject is also rejected in files", async () => {
   const named = (name: string): TestManifest => ({
     kind: "RatelimitNamespace",
     metadata: { name: "fixed", namespace: "shop" },

@@ -63,7 +63,7 @@ test("server-side apply merges permissions of several managers as a set", async 
   await waitFor("one less", async () => (await stored(roleId)).permissions.join() === "orders.read,orders.refund");
 });
 
-test("reapplying without operator fields removes none of them", async () => {
+test("reapplying a manifest without the operator's fields keeps those fields", async () => {
   const ours = role("kept");
   await applyAs("gitops", ours);
   const { roleId } = await untilReason(world, ours, "Succeeded");

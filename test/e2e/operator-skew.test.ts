@@ -73,7 +73,7 @@ const untilPruned = (one: TestManifest, field: (found: KubeObject) => unknown) =
 const specOf = (schema: Schema): Schema => schema.properties?.spec ?? {};
 const statusOf = (schema: Schema): Schema => schema.properties?.status ?? {};
 
-test("operator under newer CRDs is Ready and lists the ignored fields", async () => {
+test("object with newer CRDs than the operator is Ready and lists the ignored fields", async () => {
   await applyChanged((schema) => {
     const { properties = {} } = specOf(schema);
     properties.strictness = { type: "string", default: "Normal" };
@@ -105,7 +105,7 @@ test("CRD rollback removes unknown fields and the warning", async () => {
   );
 }, 90_000);
 
-test("operator under older CRDs writes the known status fields and is Ready", async () => {
+test("object with older CRDs than the operator gets the known status fields and is Ready", async () => {
   await applyChanged((schema) => {
     const { properties = {} } = statusOf(schema);
     // Older CRDs prune unknown fields.

@@ -273,7 +273,7 @@ describe.each([
     });
   });
 
-  test("deleted and reapplied policy gets its former API, and keys verify", async () => {
+  test("deleted and reapplied policy gets its former API, and its keys still verify", async () => {
     const pruned = policy("pruned");
     await world.apply(pruned);
     const { apiId, policyId } = await untilReason(world, pruned, "Succeeded");

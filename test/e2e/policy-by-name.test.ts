@@ -45,7 +45,7 @@ async function startGate(env: Record<string, string>) {
   };
 }
 
-test("gate responds 503 until its named policy exists, enforces it, and follows its recreation", async () => {
+test("gate responds 503 until the policy of the given name exists, and then enforces it, even after it is recreated", async () => {
   await using closers = new AsyncDisposableStack();
   const { env, ask } = await openSystem(closers);
   const app = closers.adopt(await startApp(), (one) => one.close());

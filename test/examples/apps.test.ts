@@ -80,7 +80,7 @@ describe.each(APPS)("the app in $name", (example) => {
   const ask = (authorization?: string) => askAt(runningOf(example), authorization);
   const askWith = (key: string) => ask(`Bearer ${key}`);
 
-  test("app example serves a request with a valid key and its owner", async () => {
+  test("app example serves a request with a valid key and identifies the owner", async () => {
     const { key, keyId } = await issue({ externalId: "customer_42", meta: { plan: "pro" } });
     const { status, body } = await askWith(key);
     expect([status, body.for]).toEqual([200, { keyId, externalId: "customer_42", plan: "pro" }]);

@@ -44,7 +44,7 @@ describe.each([
       before: { enabled: true, permissions: ["a.read"] },
       after: { enabled: true, permissions: [] },
     },
-  ])("reader that read $part before a change of it returns the old version at most once", async (given) => {
+  ])("reader that read $part before it changed returns the old version at most once", async (given) => {
     const system = await openSystem();
     const api = await system.api();
     await api.data("permissions.createPermission", { name: "a.read", slug: "a.read" });

@@ -109,7 +109,7 @@ describe("counts are exact", () => {
     expect(admitted.filter(Boolean)).toHaveLength(100);
   });
 
-  test("concurrent calls charge all of their up to 100 limits or none", async () => {
+  test("each concurrent call charges all of its up to 100 limits, or none", async () => {
     const { either } = await twoApis();
     const entry = (i: number, limit: number) => ({
       namespace: `part-${i}`,

@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
  * received them before it could read records would only know that they may have changed.
  */
 
-test("gate whose change stream recovers first serves cached data and then changes", async () => {
+test("gate whose change stream recovers before its other connections serves cached data, then changes", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);

@@ -155,7 +155,7 @@ test("ClickHouse writer that hangs during a takeover adds no rows when it resume
   await expectCounts(workspaceId, [...held, ...repeated]);
 });
 
-test("unreachable or silent ClickHouse fails in bounded time as unavailable", async () => {
+test("unreachable or silent ClickHouse is reported as unavailable in bounded time", async () => {
   const silent = createServer(() => undefined);
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");

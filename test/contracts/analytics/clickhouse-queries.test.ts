@@ -116,7 +116,7 @@ test("ClickHouse query errors reveal nothing about the database", async () => {
   expect(refused.message).not.toMatch(new RegExp(`${mine}|verification_events|${hostname}|${port}|default`));
 });
 
-test("query fails as unavailable in bounded time if ClickHouse is silent or closed", async () => {
+test("query reports ClickHouse as unavailable in bounded time if ClickHouse is silent or closed", async () => {
   const silent = createServer(() => undefined);
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");

@@ -59,7 +59,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     await expectCounts(workspaceId, [now, lastInTime, later]);
   });
 
-  test("ingestion stores the valid events of a batch that also has foreign and invalid ones", async () => {
+  test("ingestion stores the valid events of a batch that also has invalid events and events of another workspace", async () => {
     const workspaceId = aName("ws");
     const other = aName("ws");
     const timeMs = NOW_MS;

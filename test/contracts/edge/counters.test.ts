@@ -54,7 +54,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(limits).toEqual([{ passed: true, remaining: 7, resetMs: endMs }]);
   });
 
-  test("check of a local limit decides like the next request and consumes nothing", async () => {
+  test("check of a local limit makes the decision of the next request and consumes nothing", async () => {
     const charge = aCharge({ limit: 2, accuracy: "local" });
     expect(counters.check(charge)).toMatchObject({ passed: true });
     await consume(charge);
@@ -114,7 +114,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(other)).toBe(10);
   });
 
-  test("concurrent requests of two limits never exceed either limit", async () => {
+  test("concurrent requests that charge two limits never exceed either limit", async () => {
     const narrow = aCharge({ limit: 20 });
     const wide = aCharge({ limit: 1000 });
     const consumed = await Promise.all(Array.from({ length: 200 }, () => consume(wide, narrow)));

@@ -97,7 +97,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await asked(ref.workspaceId)).toEqual([ref]);
   });
 
-  test("suspending a credit counter returns its exact value, or undefined if missing", async () => {
+  test("suspending a credit counter returns its exact value, or undefined if the counter is missing", async () => {
     const ref = aKey();
     expect(await suspend(ref)).toBeUndefined();
     expect(await read(ref)).toBeUndefined();
@@ -166,7 +166,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("spending is blocked after all credit counters are closed, until each is loaded again", async () => {
+  test("after all credit counters are closed, spending from each is blocked until it is loaded again", async () => {
     const [ref, other] = [aKey(), aKey()];
     for (const each of [ref, other]) await load(each, { rev: 1, granted: 10, spent: 1 });
     await credits.closeAll();

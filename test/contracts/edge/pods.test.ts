@@ -65,7 +65,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(silent).not.toHaveProperty("upstreamPort");
   });
 
-  test("pod report lists rejections by rule with version and region", async () => {
+  test("pod report has the rejections by rule, the version and the region", async () => {
     const report = aReport();
     const refusals = {
       sinceMs: 1_767_225_600_000,

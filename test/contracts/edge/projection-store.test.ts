@@ -220,7 +220,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("estimate of the Redis time is available and not behind the clock of Redis", async () => {
+  test("estimated Redis time is available and not behind the Redis clock", async () => {
     const following = await edge.stream.follow("central", new Recording());
     const before = await edge.writer.nowMs();
     const told = edge.stream.storeNowMs() ?? 0;

@@ -126,7 +126,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found" });
   });
 
-  test("key with a missing role is unusable rather than without the role", async () => {
+  test("key with a missing role is unusable, rather than usable without the role", async () => {
     await write([{ ref: ws.refs.key, data: { ...ws.key, roleIds: ["role_unheard_of"] } }]);
     await follow();
     expect(await find()).toMatchObject({ status: "unusable" });
@@ -141,7 +141,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("the key to be readable", async () => (await find()).status === "found");
   });
 
-  test("record read during its change is used once and not cached", async () => {
+  test("record that is read while it changes is used once and not cached", async () => {
     const release = source.hold();
     const before = find();
     await waitFor("the reading to begin", () => source.responses === 1);
@@ -153,7 +153,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { key: { name: "new" } } });
   });
 
-  test("role read during its change is not cached in any key view", async () => {
+  test("role that is read while it changes is not cached in any key view", async () => {
     const first = await projection.findKey(ws.workspaceId, "warm");
     expect(first.status).toBe("absent");
     const release = source.hold();
@@ -219,7 +219,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
-  test("key is found in one batch with a missing key while the projection is incomplete", async () => {
+  test("key is found even if its batch has a missing key while the projection is incomplete", async () => {
     const next = aWorkspace();
     await edge.writer.begin(projectionId, [next.workspaceId]);
     await write(next.writes);

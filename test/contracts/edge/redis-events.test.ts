@@ -132,7 +132,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
   test.each([
     { size: "a small batch", count: 1, entries: 1 },
     { size: "a batch that no script is given", count: 60, entries: 2 },
-  ])("$size takes its bytes from the event budget, or is dropped and counted", async ({ count, entries }) => {
+  ])("$size is charged to the event budget by its bytes, or is dropped and counted", async ({ count, entries }) => {
     const workspaceId = aName("ws");
     const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
     const add = async () => {

@@ -20,7 +20,7 @@ test.each(["unavailable", "none"] as const)(
   },
 );
 
-test("checker allows no failed response to one tenant because of a fault of another tenant", () => {
+test("fault of one tenant does not excuse a failed response to another tenant", () => {
   const asks = [anAsk(11, "unavailable")];
   expect(checkResponses(aCase({ asks, faults: [anInternalError("attack", 10, 12)] }))).toHaveLength(1);
 });
@@ -38,7 +38,7 @@ test("checker accepts a few failed requests while Redis is slow", () => {
   expect(count(...counted(900, "valid"), ...counted(100, "unavailable"))).toBe(100);
 });
 
-test("calm time in a torture run excludes faults and recovery, and lies between verifications", () => {
+test("calm time in a torture run is counted between verifications and excludes faults and recovery", () => {
   const asks = [anAsk(0, "valid"), anAsk(after + 5, "valid", { answeredMs: anAsk(after + 5, "valid").sentMs })];
   expect(calmMs(aCase({ asks, faults }))).toBe(15_000);
   expect(

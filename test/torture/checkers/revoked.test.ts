@@ -51,7 +51,7 @@ describe("a key that was disabled at 10 s and is accepted", () => {
     expect(count({ changes: disabled, asks })).toBe(1);
   });
 
-  test("revocation checker permits acceptance by an api-server without a report", () => {
+  test("revocation checker permits acceptance by an api-server that has not reported the revocation", () => {
     expect(count({ changes: disabled, asks: [anAsk(10.1, "valid", { process: "api-2" })] })).toBe(0);
   });
 });
