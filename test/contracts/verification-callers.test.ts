@@ -101,7 +101,7 @@ describe("an API without a root key", () => {
     expect(await verify(parts, new CallWithoutRootKey({ key: "another" }))).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  test("verification adapter can check the permission query after the key", async () => {
+  test("verification adapter can check the key before the permission query", async () => {
     const call = new CallWithoutRootKey({ key: KEY, query: "a AND" });
     await expect(Promise.resolve(verify(parts, call)).catch((error: Error) => error.name)).resolves.toBe(
       "QuerySyntaxError",

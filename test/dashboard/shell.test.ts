@@ -6,7 +6,9 @@ import { dashboardTest } from "./harness.ts";
 const test = dashboardTest();
 
 describe("the shell", () => {
-  test("dashboard shell supports the keyboard, with skip link and title focus", async ({ open }) => {
+  test("dashboard shell supports the keyboard: it has a skip link, and focuses the title of a new page", async ({
+    open,
+  }) => {
     const page = await open("/identities");
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
     await page.keyboard.press("Tab");

@@ -132,7 +132,7 @@ test("api-v2.md lists exactly the root key permissions of the code", () => {
   expect(sorted(listed)).toEqual(sorted(ALL_GRANTS));
 });
 
-test("api-v2.md lists separately the permissions that can also name an id", () => {
+test("api-v2.md separately lists the permissions that can also name an id", () => {
   const listed = reference
     .rows("7.1", "type")
     .flatMap(([type, withId = ""]) => codesIn(withId).map((action) => `${only(type)}.*.${action}`));

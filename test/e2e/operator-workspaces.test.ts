@@ -216,7 +216,7 @@ test("name in a workspace belongs to the older of two objects from different nam
   await until(younger, "Conflict");
 });
 
-test("namespace without a workspace waits with a reason until it is labeled", async () => {
+test("object in a namespace without a workspace is Stalled with a reason until the namespace is labeled", async () => {
   const one = role(ns.none, "unlabelled");
   await apply(one);
   const status = await until(one, "WorkspaceNotFound");

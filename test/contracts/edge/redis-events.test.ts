@@ -238,7 +238,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
     expect(own.edge.sink.dropped()).toBe(0);
   });
 
-  test("large key of another type does not affect the event budget of others", async () => {
+  test("large stream key of another type does not affect the event budget of other workspaces", async () => {
     const [honest, hostile] = [aName("ws"), aName("ws")];
     await own.raw.set(own.keys.events(hostile), "x".repeat(8 * 1024 * 1024));
     for (let i = 0; i < 100; i++) await own.raw.xadd(own.keys.events(honest), "*", "e", "x".repeat(30_000));
