@@ -3,8 +3,8 @@ import { type Accepts, UsageError } from "./command.ts";
 import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort } from "./values.ts";
 
 /*
- * Validators of option values, which run before the command. docs/operations/configuration.md lists the bounds; the parsers of the values
- * take `min` and `max` from here.
+ * Validators of option values, which run before the command. docs/operations/configuration.md lists their bounds, and the value parsers use
+ * the same `min` and `max`.
  */
 
 /** Accepts a decimal integer. */

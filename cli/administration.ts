@@ -31,8 +31,8 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * Connects to the database in DATABASE_URL or, if it is unset, to that of the `postern dev` that runs on `--data-dir`, migrates it to this
- * version's schema, and closes the connection after `work`.
+ * Runs `work` with a connection to the database in DATABASE_URL or, if the variable is unset, to the database of the `postern dev` that
+ * runs on `--data-dir`. Migrates the database to this version's schema first, and closes the connection afterwards.
  */
 export async function withDatabase<T>(
   options: DatabaseOptions,

@@ -94,12 +94,12 @@ export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** A command's definition. The summary is optional, because `SUMMARIES` has it. */
+/** Definition of a command. It may omit the summary, because `SUMMARIES` contains all summaries. */
 type CommandDefinition<T extends OptionTable> = Omit<Command<T>, "summary"> & Partial<Pick<Command<T>, "summary">>;
 
 /**
- * Returns the command with its summary. A definition has types derived from its own option table. The returned commands all have one type,
- * because one parser handles every table.
+ * Returns the command with its summary. Each definition has types derived from its option table. The returned commands all have the same
+ * type, because one parser handles every table.
  */
 export const defineCommand = <T extends OptionTable>(command: CommandDefinition<T>): Command =>
   ({ summary: summaryOf(command.name), ...command }) as unknown as Command;

@@ -69,7 +69,7 @@ export async function startEmbeddedPostgres(options: {
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
-    // Postgres checks a plain password against a SCRAM secret, so a SCRAM secret with only one iteration saves 2 ms per connection.
+    // Postgres verifies a plain password against the stored SCRAM secret, so a secret with a single iteration saves 2 ms per connection.
     const auth =
       options.plainPasswords === true ? ["--auth=password", "--set=scram_iterations=1"] : ["--auth=scram-sha-256"];
     initialise({ bin, cluster, secretFile, auth, runAs });
@@ -198,7 +198,7 @@ function reachableDataDir(dataDir: string): string {
   return join(SHARED_DATA, name);
 }
 
-/** Returns whether other users can reach the path, that is whether all parent directories have the execute bit for others. */
+/** Returns whether other users can reach the path, that is, whether all parent directories have the execute bit for others. */
 function isReachable(path: string): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
     // Postgres closes its data directory to other users, so its permissions are not checked.

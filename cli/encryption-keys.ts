@@ -30,7 +30,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }
 
-/** @param source origin of the text, which the `UsageError` names if the text is invalid. */
+/** @param source name of the file or variable that contains the text, for the `UsageError`. */
 export function parseEncryptionKeys(text: string, source: string): EncryptionKeys {
   const entries = text
     .split(/[,\n]/)

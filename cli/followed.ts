@@ -95,8 +95,8 @@ export function followFile(
 }
 
 /**
- * Accepts a new URL only if its user, password and parameters are the only differences from the last URL. Another server may have other
- * data, and connections to both would mix them.
+ * Accepts a new URL only if its user, password and parameters are the only differences from the last URL. Another server may have different
+ * data, and connections to both servers would mix the two.
  */
 export function sameServer(text: string, last: string | undefined): string {
   const url = URL.parse(text);

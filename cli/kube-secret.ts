@@ -1,8 +1,8 @@
 import type { KubeClient } from "../operator/runtime/kube-client.ts";
 
 /*
- * Reads and writes one value of an existing Secret in a cluster. It never creates or lists Secrets, so the permissions get and patch on
- * this Secret are enough.
+ * Reads and writes one value of an existing Secret in a cluster. This module never creates or lists Secrets, so the permissions `get` and
+ * `patch` on this Secret are enough.
  */
 
 export interface SecretRef {

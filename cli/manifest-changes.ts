@@ -125,7 +125,7 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
   }
 }
 
-/** Whether an object belongs to another Kubernetes namespace than `from` and allows references from the namespace of `from`. */
+/** Whether an object is in a different Kubernetes namespace than `from`, but allows references from there. */
 const isForeign = (object: SetObject, { metadata: from }: SetObject): boolean =>
   object.metadata.namespace !== from.namespace && mayUse(object, from.namespace);
 

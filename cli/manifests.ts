@@ -19,8 +19,8 @@ import {
 import { type Io, UsageError } from "./command.ts";
 
 /*
- * Reads a set of manifests for commands: files, standard input, or the files of a directory that `kubectl apply -f` reads. Checks each
- * manifest, and the set as a whole with the rules of the operator.
+ * Reads a set of manifests for commands: from files, from standard input, or from a directory, of which it reads the same files as `kubectl
+ * apply -f`. Checks each manifest, and checks the set as a whole with the operator's rules.
  */
 
 const INPUT_BYTES_MAX = 16 * 1024 * 1024;

@@ -27,7 +27,7 @@ export const VARIABLES: readonly Variable[] = [
   {
     name: "POSTERN_ENCRYPTION_KEYS",
     of: ["dev", "api-server", "key reencrypt"],
-    help: "encryption keys for recoverable keys, each a name and 32 random bytes (`openssl rand -base64 32`); the first encrypts, all decrypt",
+    help: "encryption keys for recoverable keys, each `ID:BASE64` with 32 random bytes (`openssl rand -base64 32`); the first encrypts, all decrypt",
     accepts: "`ID:BASE64,ID:BASE64`",
     file: "encryption-keys-file",
   },

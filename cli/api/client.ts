@@ -11,7 +11,7 @@ import { ApiRefusal, type Called, notOurs, refusalOf, unreachable } from "./refu
 export interface Connection {
   readonly url: string;
   readonly rootKey: string;
-  /** Source of the root key in error messages, such as `profile shop` or `POSTERN_ROOT_KEY`. */
+  /** Source of the root key, for error messages, such as `profile shop` or `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
   /** CA bundle (PEM) for the server's certificate. */
   readonly ca?: string | undefined;

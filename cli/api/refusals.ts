@@ -67,7 +67,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
   if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
-  // Omits the message of a field that repeats the detail, as in the error for a rejected manifest.
+  // Omits a field's message if it repeats the detail, as in the error for a rejected manifest.
   const more = problemsOf(errors).filter(({ message }) => message !== said);
   return refusal([detail, ...problemTexts(more)].join(" "));
 }

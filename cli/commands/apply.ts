@@ -35,9 +35,9 @@ export const setOptions = {
 } as const;
 const prune = {
   type: "boolean",
-  help: "delete stored objects of the set --name that are not in the files",
+  help: "delete stored objects of this set that are not in the files",
 } as const;
-const yes = { type: "boolean", help: "delete objects that keys depend on without confirmation" } as const;
+const yes = { type: "boolean", help: "without confirmation, delete objects that keys depend on" } as const;
 const dryRun = { type: "boolean", help: "show the changes without making them; exit code 2 if there are any" } as const;
 
 type SetOptions = OptionValues<typeof setOptions & typeof connection> & {

@@ -123,7 +123,7 @@ export const dev = defineCommand({
   },
 });
 
-/** Starts all services and resolves when they serve. The closers stop them. */
+/** Starts all services and resolves when they serve. `closers` collects the functions that stop them. */
 export async function startDev(parts: {
   options: DevOptions;
   /** Root key from the environment. Default: a new root key. */

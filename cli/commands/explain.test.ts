@@ -130,7 +130,7 @@ test("explain finds a policy by its manifest's name, even if other names have th
   expect(absent.notes.join()).toContain("no policy is named shop/absent");
 });
 
-test("explain takes the method and path of a request that a gate rejected from the options", async () => {
+test("for a request that a gate rejected, explain takes the method and path from the options", async () => {
   const { keyId, apiId } = await resources.key();
   const { policyId } = await resources.policy(apiId, {
     rules: [{ match: { methods: ["POST"] }, ratelimits: FEW }, {}],

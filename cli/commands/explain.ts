@@ -209,8 +209,8 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // Prints the assumed permissions and cost, because the original ones are unknown. If they caused the original rejection, the explanation
-  // can show VALID.
+  // Prints the assumed permissions and cost, because the original ones are unknown. If the original ones caused the rejection, the
+  // explanation can show VALID.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

@@ -33,7 +33,7 @@ const liveRows = async (id: string): Promise<number> => {
   return rows[0].n;
 };
 
-test("namespace list prints live namespaces, optionally filtered by text", async () => {
+test("namespace list prints namespaces that are not deleted, optionally filtered by text", async () => {
   await aNamespace("logins");
   await aNamespace("mails", "dev/RatelimitNamespace/shop/mails");
   const { namespaces } = await json("namespace list");

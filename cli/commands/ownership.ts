@@ -38,7 +38,7 @@ export const ownershipList = defineCommand({
     manager: {
       type: "string",
       placeholder: "MANAGER",
-      help: "filter by manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
+      help: "filter by manager (CLUSTER/KIND/NAMESPACE/NAME) or a prefix such as CLUSTER",
     },
     workspace,
     limit,
@@ -65,7 +65,7 @@ export const ownershipTransfer = defineCommand({
     from: {
       type: "string",
       placeholder: "MANAGER",
-      help: "manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
+      help: "manager (CLUSTER/KIND/NAMESPACE/NAME) or a prefix such as CLUSTER",
       required: true,
     },
     to: { type: "string", placeholder: "MANAGER", help: "new manager or prefix", required: true },
@@ -96,7 +96,7 @@ export const ownershipRelease = defineCommand({
     manager: {
       type: "string",
       placeholder: "MANAGER",
-      help: "manager, CLUSTER/KIND/NAMESPACE/NAME, or a prefix such as CLUSTER",
+      help: "manager (CLUSTER/KIND/NAMESPACE/NAME) or a prefix such as CLUSTER",
       required: true,
     },
     workspace,

@@ -53,5 +53,5 @@ function readRules(read: () => string[]): string[] {
   }
 }
 
-/** Quotes a rule with a space or a backslash for redis-cli, and doubles the backslash. */
+/** Quotes a rule that contains a space or a backslash, as redis-cli expects, and doubles each backslash. */
 const quote = (rule: string): string => (/[\\ ]/.test(rule) ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);

@@ -60,7 +60,7 @@ test("role list fits the terminal, can be filtered, and continues at its cursor"
   expect([...first.roles, ...rest.roles]).toEqual(all.roles);
 });
 
-test("role create requires permissions, and finds no role of another workspace", async () => {
+test("role update requires a valid change, and role commands find no role of another workspace", async () => {
   for (const args of [[], ["--no-permissions", "--permission", "a.b"]]) {
     expect((await cli.run(["role", "update", "--role", "x", ...args])).code).toBe(2);
   }

@@ -45,7 +45,7 @@ export function zshCompletion(commands: readonly Command[]): string {
     "  esac",
     "  _describe -o -t options option found",
     "}",
-    // zsh runs a file in $fpath as the completion function itself; a script that is sourced instead registers the function for the
+    // zsh runs a file in $fpath as the completion function itself. If the script is sourced instead, it registers the function for the
     // programs.
     `if [[ "$funcstack[1]" = _postern ]]; then _postern "$@"; else compdef _postern ${PROGRAMS.join(" ")}; fi`,
   ].join("\n");

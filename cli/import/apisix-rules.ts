@@ -79,7 +79,7 @@ function pathOf(uri: string): Match["path"] {
   return uri.endsWith("/*") ? { prefix: uri.slice(0, -2) } : { exact: uri };
 }
 
-/** Reads a regular expression that is anchored at its begin and has no other operators. */
+/** Reads a regular expression that is anchored at its start and has no other operators. */
 function blockedPath(pattern: string): Match["path"] {
   const [, path, end] = /^\^(\/[\w/~-]*)(\$|\.\*)?$/.exec(pattern) ?? [];
   if (path === undefined) return undefined;

@@ -7,8 +7,8 @@ import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secret
 import { omitRule, omitRulesOf } from "./policy-rules.ts";
 
 /*
- * Imports from Apache APISIX: consumers of `apisix.yaml`, of an ADC file, of Admin API responses (consumers and credentials), and of its
- * ingress controller (ApisixConsumer; Consumer of the Gateway API). The group of a consumer becomes a role.
+ * Imports keys from Apache APISIX: from the consumers in `apisix.yaml`, in an ADC file or in Admin API responses (with credentials), or
+ * from the objects of its ingress controller (ApisixConsumer, or Consumer of the Gateway API). The group of a consumer becomes a role.
  */
 
 const KeyAuth = z.looseObject({ key: Text });

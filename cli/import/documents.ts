@@ -80,7 +80,7 @@ function items(value: unknown): unknown[] {
   return list.success ? list.data.items.flatMap(items) : [value];
 }
 
-/** Schema of text that YAML or JSON may contain as a number. Empty text counts as missing. */
+/** Schema of text that the YAML or JSON may write as a number. Empty text counts as missing. */
 export const Text = z
   .union([z.string(), z.number(), z.null()])
   .transform((value) => (value === null || value === "" ? undefined : String(value)))

@@ -5,8 +5,8 @@ import { findEnvoyGatewayRules } from "./envoy-gateway-rules.ts";
 import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
- * Imports from API key authentication of Envoy Gateway: each value of a Secret is a key, and the value's name is the client id. If the file
- * contains SecurityPolicies, only the Secrets that they reference are read; otherwise all Secrets are.
+ * Imports keys from the API key authentication of Envoy Gateway: each value of a Secret is a key, and the value's name is the client id. If
+ * the file contains SecurityPolicies, only the Secrets that they reference are read; otherwise all Secrets are.
  */
 
 const SecurityPolicy = z.looseObject({

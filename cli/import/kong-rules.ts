@@ -80,7 +80,7 @@ function matchesOf({ paths, hosts, methods, headers }: Route, omit: (why: string
   });
 }
 
-/** Reads a prefix, or a regular expression (`~`) whose groups are complete segments. */
+/** Parses a path of Kong: a prefix, or a regular expression (`~`) in which each group matches one complete segment. */
 function pathOf(path: string): Match["path"] {
   if (!path.startsWith("~")) return { prefix: path };
   if (!path.endsWith("$")) return undefined;

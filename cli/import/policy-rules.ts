@@ -12,7 +12,7 @@ import { type KubeObject, nameOf } from "./kubernetes.ts";
 export type Match = NonNullable<RuleDraft["match"]>;
 export type Limit = NonNullable<RuleDraft["ratelimits"]>[number];
 
-/** Counts all requests of a host together, which is the closest equivalent to a counter of all requests. */
+/** Counts all requests of a host together, which is the closest that a policy has to a counter of all requests. */
 export const BY_HOST = ["host"];
 
 /** Duration of each unit of other systems. A month has 30 days, a year 365. */
@@ -66,7 +66,7 @@ export function readLimits<S extends z.ZodType>(
 export const omitRule = (discovered: DiscoveredKeys, from: string, why: string): void =>
   discovered.note(`${from} is not imported as a rule: ${why}`);
 
-/** Adds a note for each object of these kinds: the import does not read the object's limits or denials. */
+/** For each object of these kinds, adds a note that the import does not read the object's limits or denials. */
 export function omitRulesOf(
   kinds: readonly string[],
   objects: readonly KubeObject[],

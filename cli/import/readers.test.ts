@@ -94,7 +94,7 @@ test("Kong import does not assign keys to a consumer whose name is another consu
   expect(shown(discovered)).toEqual([["consumer a2, key 1", KEY, { enabled: true, name: "a2", externalId: "a2" }]]);
 });
 
-test("Kong import reads the Secrets that a KongConsumer of the same namespace names", () => {
+test("Kong import reads the Secrets that a KongConsumer in the same namespace references", () => {
   const secret = (namespace: string, name: string, kind: string, data: object) =>
     JSON.stringify({
       apiVersion: "v1",
@@ -156,7 +156,7 @@ describe("a ttl of Kong", () => {
     );
   });
 
-  test("Kong import counts a remaining ttl from now, whenever the key was created", () => {
+  test("Kong import adds a remaining ttl to the current time, whenever the key was created", () => {
     const discovered = find(findKongKeys, file, "remaining");
     expect(expiries(discovered).slice(0, 2)).toEqual([
       ["consumer a, key 1", nowMs + 60_000],
@@ -168,7 +168,7 @@ describe("a ttl of Kong", () => {
     ]);
   });
 
-  test("Kong import counts a total ttl from created_at, and reports keys without created_at", () => {
+  test("Kong import adds a total (not remaining) ttl to created_at, and reports keys without created_at", () => {
     const discovered = find(findKongKeys, file, "total");
     expect(expiries(discovered)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
     expect(left(discovered)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);
@@ -236,7 +236,7 @@ test("APISIX import reads Admin API responses in any order, one per line", () =>
   ]);
 });
 
-test("APISIX import reads consumers of its ingress controller, whose key is inline or in a Secret", () => {
+test("APISIX import reads consumers of its ingress controller, with keys inline or in a Secret", () => {
   const discovered = find(
     findApisixKeys,
     `

@@ -97,7 +97,7 @@ services:
     ]);
   });
 
-  test("import drafts a denial from request-termination, but not with a trigger", () => {
+  test("import drafts a denial from request-termination, unless it has a trigger", () => {
     const limited = "{ name: rate-limiting, config: { minute: 1 } }";
     expect(rulesIn(route(`${limited}, { name: request-termination, config: { status_code: 403 } }`))).toEqual([
       { match: { path }, access: "Deny" },
@@ -250,7 +250,7 @@ spec: { limits: { calls: { rates: [{ limit: 7, window: 10s }], ${limit} } } }`,
     ]);
   });
 
-  test("import counts a limit without counters by host, for its host and path", () => {
+  test("import drafts a limit by host from a limit without counters, and keeps its conditions on host and path", () => {
     const when = `when: [{ predicate: "request.host == 'a.test'" }, { predicate: "request.path == '/x'" }]`;
     expect(rulesIn(policy(when))).toEqual([
       {

@@ -7,7 +7,7 @@ import { type Decided, type Expected, type GateRequest, OfflineGate } from "./ga
 
 /* Runs requests and cases against an environment. */
 
-/** A request, as in a case or an option. */
+/** A request, as a case or the options define it. */
 export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;

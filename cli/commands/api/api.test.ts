@@ -77,7 +77,7 @@ describe("commands that call the API", () => {
 });
 
 describe("api update", () => {
-  test("api update changes only the given settings, even of a managed API", async () => {
+  test("api update changes only the given settings, even for a managed API", async () => {
     const id = await anApi("default", "dev/ApiKeyPolicy/shop/orders");
     const before = await stored(id);
     const first = await cli.json(

@@ -86,7 +86,10 @@ export const dashboardLink = defineCommand({
   },
 });
 
-/** Returns the URL of a running `postern dev`, which serves only the dashboard of its own database. */
+/**
+ * Returns the URL of a running `postern dev`; `undefined` with an explicit database, because `postern dev` serves the dashboard only for
+ * its own database.
+ */
 const runningDevUrl = (
   options: Parameters<typeof readAddress>[0] & { readonly "data-dir": string },
 ): string | undefined => (readAddress(options) === undefined ? findRunningDev(options["data-dir"])?.apiUrl : undefined);

@@ -50,7 +50,7 @@ export const importOptions = {
 
 /** Describes the effect of an import. The text is part of the help of every import command. */
 export const IMPORT_RULES =
-  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. The root key needs create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
+  "Hashes the keys and sends only the hashes; owners keep using their keys. Groups become roles, and owners become identities. Prints route limits and denials as policy rules. The root key needs create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 
 const options = {
   "ttl-is": {
@@ -70,7 +70,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   return defineCommand({
     name: `import ${name}`,
     description: `Reads ${file}. ${IMPORT_RULES}`,
-    // The type of `run` covers both option tables. An option that is missing from the actual table is `undefined`.
+    // The cast gives `run` one type for both tables. It is safe because the value of an option that is not in the table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","rules":[{"from","rule"}],"short","migrationId"}',
     run: async (given, io) => {

@@ -4,7 +4,7 @@ import { type Io, UsageError } from "../../command.ts";
 
 const INPUT_BYTES_MAX = 4096;
 
-/** Option for a file with the key, because every user of the machine can read command lines. */
+/** Option for a file that contains the key. The key itself is not an option, because every user of the machine can read command lines. */
 export const keyFile = {
   type: "string",
   placeholder: "PATH",
