@@ -48,7 +48,7 @@ export type CreditOutcome =
   | { readonly status: "unreached"; readonly remaining: number | undefined };
 
 export interface Consumed {
-  /** Unix ms of the clock that decided the charges. */
+  /** Time at which the charges were decided, by the deciding clock, Unix ms. */
   readonly nowMs: number;
   /** Outcomes in the order of the charges. */
   readonly limits: readonly LimitOutcome[];

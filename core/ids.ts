@@ -30,7 +30,7 @@ const COMBINATIONS_PER_WORD = ALPHABET.length ** CHARACTERS_PER_WORD;
 /**
  * Returns `<prefix>_` and 16 characters of `[a-zA-Z0-9]` from the first 16 random bytes. Throws `RangeError` for fewer than 16. Each 32-bit
  * word is scaled to four characters. Scaling makes the most frequent group of four 0.4 % more frequent than the rarest, which costs less
- * than a thousandth of the 95 bits. It avoids rejection sampling and big integers on the request path.
+ * than a thousandth of the 95 bits. In return, it avoids rejection sampling and big integers on the request path.
  */
 export function makeId(kind: IdKind, randomBytes: Uint8Array): string {
   if (randomBytes.length < BYTES_MIN) throw new RangeError(`an id needs ${BYTES_MIN} random bytes`);

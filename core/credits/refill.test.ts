@@ -69,7 +69,7 @@ describe("a daily refill", () => {
   );
 });
 
-test("number of refills between any two dates is the same as when they are counted day by day", () => {
+test("number of refills between any two dates equals a count made day by day", () => {
   const dayMs = 86_400_000;
   const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const isDue = (ms: number, refillDay: number | undefined): boolean => {

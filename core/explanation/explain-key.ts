@@ -66,7 +66,7 @@ function checkStep(
 ): Undecided[] {
   const { view, apiId, clientIp, query } = check;
   const { key, api, workspace } = view;
-  // Omits the step about the API if the request names none, because most callers see only keys of their own API anyway.
+  // Omits the step about the API if the request names no API, because most callers see only keys of their own API anyway.
   if (name === "ofApi" && apiId === undefined) return [];
   if (name === "permissions" && typeof query === "string") {
     return [{ ...said(name, "skipped", "", query), sources: [requestSource] }];

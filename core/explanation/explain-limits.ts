@@ -6,7 +6,7 @@ import { uncountedLimits } from "./explain-uncounted.ts";
 import type { ExplainedKey, ExplainedLimit, RecordedVerification, SeenCounts, Source } from "./shapes.ts";
 import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Observations from counting a request. `view` is `undefined` for a request without a key. */
+/** What was observed while a request was counted against its limits. `view` is `undefined` if the request has no key. */
 export interface RecordedCount extends Pick<RecordedVerification, "plan" | "recordsAgeMs" | "uncounted" | "policy"> {
   readonly check: { readonly view: KeyView | undefined };
 }

@@ -5,7 +5,7 @@ import type { KeyView } from "../verification/key-view.ts";
 import { BY_MAX, type ExplainedPermissions, HELD_MAX, type Source } from "./shapes.ts";
 import { keySource, said, type Undecided } from "./step.ts";
 
-/** Explains which permissions a query requires, which the key holds, and through which role. */
+/** Explains which permissions a query requires, which of them the key holds, and through which roles. */
 export function explainPermissions(view: KeyView, query: Query | undefined): ExplainedPermissions {
   const held = new Map<string, { slug: string; isDirect: boolean; roles: string[] }>();
   for (const slug of view.key.permissions) held.set(slug, { slug, isDirect: true, roles: [] });

@@ -83,7 +83,7 @@ export interface ExplainedLimit {
   readonly reset: number;
   /** Earliest time at which a rejected charge could pass, Unix ms; omitted for a charge that passes or can never pass. */
   readonly retryAt?: number;
-  /** Whether each process counts by itself and syncs in the background, so its count may differ slightly from the count shown here. */
+  /** Whether each process counts by itself and syncs in the background. If so, its count may differ slightly from the count shown here. */
   readonly async: boolean;
   readonly overridden: boolean;
   /** The override that replaced the requested limit. */
@@ -124,7 +124,7 @@ export interface ExplainedKey {
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
-/** Observations from the verification of a key. */
+/** What was observed while a key was verified. */
 export interface RecordedVerification {
   /** Input of the key check. `query` is the parsed permission query, or a string that states why the query cannot be parsed. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };

@@ -120,7 +120,7 @@ const OnStale = withRules(
       },
     },
   ],
-).describe("Behavior while changes of keys do not reach the gate.");
+).describe("Behavior while key changes do not reach the gate.");
 
 const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
@@ -251,7 +251,7 @@ export const ApiKeyPolicySpec = withRules(
     defaultAccess: z
       .enum(["Key", "Anonymous", "Deny"])
       .default("Key")
-      .describe("Access of a request that matches no rule; same values as in a rule."),
+      .describe("Access for requests that match no rule; takes the same values as in a rule."),
     failedAttempts: FailedAttempts.optional(),
     mode: z
       .enum(["Enforce", "Audit"])
@@ -306,7 +306,7 @@ export const ApiKeyPolicySpec = withRules(
       holds: ({ adopt, api }) => adopt === undefined || api.id !== undefined,
     },
   ],
-).describe("Accepted API keys of an app, and the requirements of each request.");
+).describe("Which API keys an app accepts, and what each request requires.");
 export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
 
 export const ApiKeyPolicyStatus = z.object({

@@ -93,7 +93,7 @@ const Rotation = withRules(
       .describe("Age at which a new key replaces the key. Default: only when the Secret is deleted."),
     overlap: durationOf({ msMin: 0 })
       .default("1h")
-      .describe("Time for which the previous key still works; apps must reload the Secret within it."),
+      .describe("Time for which the previous key still works; apps must reload the Secret within this time."),
   }),
   [
     {

@@ -33,8 +33,8 @@ export const Conditions = z
   .describe("Conditions. Ready is always present, Reconciling and Stalled only while true.");
 
 /**
- * Status of an object that no operator has reconciled yet. It is the default in the CRD, so every object has it from the start: an object
- * without an operator says that it waits for one. The time in it is a placeholder.
+ * Status of an object that no operator has reconciled yet. It is the default in the CRD, so every object has it from the start, and an
+ * object that no operator watches shows that it waits for one. Its times are placeholders.
  */
 export const PENDING_STATUS = {
   conditions: [

@@ -33,7 +33,10 @@ export const HeaderName = z
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
-/** Rejects names that consist of white space only. Lists the characters, because the meaning of `\\s` differs between JavaScript and Go. */
+/**
+ * Rejects names that consist of white space only. The pattern lists the characters, because the meaning of `\\s` differs between JavaScript
+ * and Go.
+ */
 const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
 
 /** A display name or stored name: any text with at least one character other than white space. */

@@ -5,8 +5,8 @@ import { parseTemplate, TemplateError } from "../policies/rule-path.ts";
 import type { Rule } from "./fields.ts";
 
 /*
- * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. Here the check of request paths
- * (policies/check-path.ts) finds such a path; for the Kubernetes API server, the pattern and the CEL rules below do.
+ * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. This code finds such a path with
+ * the check for request paths (policies/check-path.ts), the Kubernetes API server with the pattern and the CEL rules below.
  */
 
 const ANY = "[0-9A-Fa-f]";

@@ -19,7 +19,7 @@ interface Pattern {
 const NOTHING: Grants = { satisfies: () => false };
 const EVERYTHING: Grants = { satisfies: () => true };
 
-/** Prepares slugs for many checks. An exact match costs one set lookup; wildcards are tried after it. */
+/** Prepares slugs for many checks. An exact match costs one set lookup; wildcards are tried only if it fails. */
 export function compileGrants(slugs: readonly string[]): Grants {
   if (slugs.length === 0) return NOTHING;
   if (slugs.includes("*")) return EVERYTHING;

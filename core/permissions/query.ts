@@ -35,8 +35,8 @@ export class QuerySyntaxError extends Error {
 }
 
 /**
- * Parser state for an unclosed parenthesis, or for the complete query: the alternatives that are already parsed, and the operands so far of
- * the current one.
+ * Parser state for an unclosed parenthesis, or for the complete query: the alternatives that are already parsed, and the operands of the
+ * current alternative so far.
  */
 interface Group {
   readonly alternatives: Query[];

@@ -94,7 +94,7 @@ export function holdsPermission(
   return tupleHeld(permission, id, held) !== undefined;
 }
 
-/** Returns the held tuple because of which `holdsPermission` returns true, preferably the one with `*`; `undefined` if it returns false. */
+/** Returns the held tuple that makes `holdsPermission` return true, preferably the one with `*`; `undefined` if it returns false. */
 export function tupleHeld(
   permission: RootKeyPermission,
   id: string | undefined,

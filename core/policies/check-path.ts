@@ -148,7 +148,10 @@ export function decodePath(path: string): string | undefined {
   }
 }
 
-/** A server must also accept the absolute form (RFC 9112, section 3.2.2). The gate checks separately that its authority equals Host. */
+/**
+ * A server must also accept the absolute form (RFC 9112, section 3.2.2). The gate checks separately that the target's authority equals
+ * Host.
+ */
 function reduceToOriginForm(target: string): string | { refused: string } {
   if (target.charCodeAt(0) === SLASH) return target;
   const [scheme] = SCHEME.exec(target) ?? [];

@@ -2,8 +2,8 @@ import type { LimitCharge, LimitOutcome } from "../charges.ts";
 import type { CompiledPolicy } from "./policy.ts";
 
 /*
- * Counters of `failedAttempts`. One counts the failures of a client address. Each key that succeeded from the address has another one,
- * because of which the key stays allowed for an hour.
+ * Counters of `failedAttempts`. One counter per client address counts failures. Another counter per address and key records that the key
+ * succeeded from the address, so the key stays allowed for an hour.
  */
 
 export interface AttemptCounters {

@@ -2,7 +2,10 @@ import { addToSet, emptySet, type RuleSet } from "./path-trie.ts";
 
 /* Hosts of rules: a name such as `api.example.com`, or `*.example.com` for all names below `example.com`, at any depth. */
 
-/** Returns the host of a Host header as rules compare it: in lower case, without the port and the dot of a fully qualified name. */
+/**
+ * Returns the host of a Host header as rules compare it: in lower case, without the port and without the trailing dot of a fully qualified
+ * name.
+ */
 export function hostNameOf(host: string): string {
   const lower = host.toLowerCase();
   const name = lower.startsWith("[") ? lower.slice(0, lower.indexOf("]") + 1) : (lower.split(":", 1)[0] ?? "");

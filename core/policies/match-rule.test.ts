@@ -364,7 +364,7 @@ describe("conditions besides method and path", () => {
     expect(at([aRule({ hosts })], { host: hostNameOf(host) })).toMatchObject({ rule: { index: matches ? 0 : -1 } });
   });
 
-  test("access of a request that matches no rule is defaultAccess", () => {
+  test("access for a request that matches no rule is defaultAccess", () => {
     for (const defaultAccess of ["Key", "Anonymous", "Deny"] as const) {
       const matcher = compileRules({ rules: [], allowPaths: [], defaultAccess });
       const found = matcher.match({ method: "GET", target: "/", host: "", headers: [] });

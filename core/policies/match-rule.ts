@@ -68,7 +68,7 @@ interface HeaderCondition {
 
 interface Candidate {
   readonly rule: CompiledRule;
-  /** A text; rules with the same requirements have the same text. */
+  /** Text that identifies the requirements: rules with the same requirements have the same text. */
   readonly requirement: string;
   readonly headers: readonly HeaderCondition[];
   /** Whether the rule matches every request of its methods. */
@@ -163,8 +163,8 @@ class CompiledRules implements RuleMatcher {
     // A rule without requirements needs no protection from evasion.
     const evades = (other: Candidate) => other.requirement !== OPEN && other.requirement !== found.requirement;
     if (checksNearMatches && !(this.#areFolded && isFolded(path))) {
-      // Many routers only ignore letter case and a trailing slash. Read that way, the path can match another rule than in the most lenient
-      // reading.
+      // Many routers are lenient only about letter case and a trailing slash. Read by such a router, the path can match a different rule
+      // than in the most lenient reading.
       for (const reading of [foldPath(path), ignoringCase(path)]) {
         if (evades(this.#first(this.#folded, reading, request))) return NEAR_MATCH;
       }

@@ -141,7 +141,7 @@ function unguardedRules(
   });
 }
 
-/** A rule that denies methods on every path, such as TRACE, does not imply that the other methods need a rule. */
+/** A rule that denies a method such as TRACE on every path does not imply that the other methods need a rule. */
 function isGuarded({ access, permissions, ratelimits }: PolicyRule, { segments, ends }: RulePath): boolean {
   if (access === "Deny") return segments.length > 0 || ends !== "hereOrBelow";
   return access === "Key" && (permissions !== undefined || ratelimits.length > 0);

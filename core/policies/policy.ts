@@ -187,7 +187,7 @@ export const PolicyInput = z
     defaultAccess: z
       .enum(["Key", "Anonymous", "Deny"])
       .optional()
-      .describe("Access of a request that matches no rule. Default: `Key`."),
+      .describe("Access for requests that match no rule. Default: `Key`."),
     failedAttempts: z
       .strictObject({
         limit: z.int().min(1).max(1_000_000).describe("Failed attempts per window and client address."),

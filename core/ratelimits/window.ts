@@ -12,7 +12,7 @@
  */
 
 /**
- * Maximum clock difference with which no window exceeds its limit. The clocks of two servers of one Redis can differ, and a clock can be
+ * Maximum clock difference up to which no window exceeds its limit. The clocks of two servers of one Redis can differ, and a clock can be
  * corrected.
  */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
@@ -83,7 +83,7 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitReq
 
 /**
  * Returns the first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; `Infinity` if it
- * never can. Other callers only make it later, so a rejection may be cached until then.
+ * never can. Other callers can only make this time later, so a rejection may be cached until then.
  *
  * The used amount never grows with time, within a window or across its end, and is 0 two windows later. So the time is found by bisection,
  * with the same function that decides: 32 steps for a window of a month. Bisection adds no rounding errors.

@@ -83,7 +83,7 @@ export function extended(
   order: readonly string[],
   { from, to }: { readonly from: number; readonly to: number },
 ): SelectionState {
-  // If the previous range ended at another row, it is complete, and a new one starts at this row.
+  // If the previous range did not end at `from`, keeps that range and starts a new one at `from`.
   const anchorAt = anchor !== undefined && end === order[from] ? order.indexOf(anchor) : -1;
   const start = anchorAt === -1 ? from : anchorAt;
   const rest = new Set(ids);

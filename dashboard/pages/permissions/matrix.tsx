@@ -95,7 +95,7 @@ export function Matrix({
     if (place.column > 0) columns.scrollToIndex(place.column - 1);
     const find = () =>
       scroller.current?.querySelector<HTMLElement>(`[data-place="${place.row},${place.column}"]`) ?? undefined;
-    // Focuses the cell; a cell that is out of view enters the document in the next frame.
+    // Focuses the cell. A cell that was out of view is not rendered before the next frame, so it is focused then.
     const cellThere = find();
     if (cellThere !== undefined) cellThere.focus();
     else requestAnimationFrame(() => find()?.focus());
