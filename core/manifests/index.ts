@@ -78,7 +78,7 @@ export const KINDS = [
     plural: "apikeypolicies",
     singular: "apikeypolicy",
     shortNames: ["akp"],
-    description: "Accepted API keys of an app, and the requirements of each request.",
+    description: "Which API keys an app accepts, and what each request requires.",
     specSchema: ApiKeyPolicySpec,
     statusSchema: ApiKeyPolicyStatus,
     printerColumns: [

@@ -1,6 +1,6 @@
 /*
  * Detects whether a person uses the page. An open page may poll for hours while nobody uses it, and these polls must not keep the session
- * alive. The server trusts this report; a session that someone keeps alive on purpose still ends at its maximum lifetime.
+ * alive. The server trusts what the page reports: a session that someone keeps alive on purpose still ends at its maximum lifetime.
  */
 
 const LEFT_AFTER_MS = 5 * 60_000;

@@ -21,7 +21,7 @@ export interface BatchOptions<T> {
   readonly act: (item: T) => Promise<unknown>;
   /** Called with the state after each item and at each wait. */
   readonly report: (state: BatchState<T>) => void;
-  /** Ends the batch after the calls that were sent, so that the result of every item is known. */
+  /** Ends the batch once the calls that were already sent have finished, so that the result of each of their items is known. */
   readonly signal: AbortSignal;
   readonly clock?: { readonly nowMs: () => number; readonly sleep: (ms: number, signal: AbortSignal) => Promise<void> };
 }
@@ -29,7 +29,10 @@ export interface BatchOptions<T> {
 const CONCURRENCY = 4;
 const TRIES_MAX = 4;
 const RETRY_MS = 1000;
-/** Longest wait after which the batch continues by itself. For a longer wait, such as until a quota resets, the person decides. */
+/**
+ * Longest wait after which the batch continues by itself. Before a longer wait, such as until a quota resets, the batch ends, and the
+ * person decides when to resume it.
+ */
 const WAIT_MS_MAX = 60_000;
 
 export const startOf = <T>(items: readonly T[]): BatchState<T> => ({

@@ -20,7 +20,7 @@ export function isMatch({ label, note = "", isForAll = false }: ComboboxOption, 
 
 /**
  * Select field with search. Typing highlights the first match, which Enter and Tab choose. Enter never submits the form around the field.
- * With `onSearch`, the server also searches. Until its matches arrive, the field offers the matches among the earlier `options`.
+ * With `onSearch`, the server also searches. Until the server's matches arrive, the field offers the matches among the earlier `options`.
  */
 export function Combobox({
   label,
@@ -68,7 +68,7 @@ export function Combobox({
         filter={isMatch}
         autoHighlight
         onItemHighlighted={(option, { reason }) => {
-          // Ignores a highlight by the pointer, which may merely rest on the option.
+          // Ignores a highlight by the pointer, because the pointer may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
         onInputValueChange={(text, { reason }) => {
@@ -85,7 +85,7 @@ export function Combobox({
           placeholder={placeholder}
           onKeyDown={(event) => {
             if (event.key === "Enter") event.preventDefault();
-            // If the list is closed, the library would clear the value, which would widen a filter or a scope to everything.
+            // With a closed list, Escape would make the library clear the value, which would widen a filter or a scope to everything.
             if (event.key === "Escape" && event.currentTarget.ariaExpanded !== "true") event.preventBaseUIHandler();
             if (event.key === "Tab" && highlighted.current !== undefined) onChange(highlighted.current.value);
           }}

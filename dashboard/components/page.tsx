@@ -2,8 +2,8 @@ import { type ReactNode, useEffect } from "react";
 import "./page.css";
 
 /**
- * Frame of a page: title, one sentence about its purpose, and actions. The title is also the document title. The shell focuses it when the
- * page opens so that a screen reader announces the page.
+ * Frame of a page: title, one sentence about its purpose, and actions. The title is also the document title. The shell focuses the title
+ * when the page opens, so that a screen reader announces the page.
  */
 export function Page({
   title,

@@ -90,11 +90,11 @@ export function Picker({
     if (event.key === "Enter") {
       event.preventDefault();
       if (isHighlighted) return;
-      // Without this, the library would choose the option under the resting pointer, even if nothing is typed.
+      // Otherwise Enter would make the library choose the option under the resting pointer, even if nothing is typed.
       if (text.trim() === "" || !isOpen) event.preventBaseUIHandler();
       if (!isOpen) addTyped();
     } else if (event.key === "Escape" && !isOpen) {
-      // Without this, the library would remove all values.
+      // Otherwise Escape would make the library remove all values.
       event.preventBaseUIHandler();
     } else if (event.key === "," && source.hasNoCommas) {
       event.preventDefault();
@@ -135,7 +135,7 @@ export function Picker({
         autoHighlight
         disabled={isDisabled}
         onItemHighlighted={(option, { reason }) => {
-          // Ignores a highlight by the pointer, which may merely rest on the option.
+          // Ignores a highlight by the pointer, because the pointer may merely rest on the option.
           highlighted.current = reason === "pointer" ? undefined : option;
         }}
       >

@@ -56,7 +56,7 @@ test.each([
   ["Key", "a valid key"],
   ["Anonymous", "admitted without a key"],
   ["Deny", "denied with 403"],
-])("requests that match no rule are described for defaultAccess %s as: %s", (defaultAccess, text) =>
+])("access for requests that match no rule, with defaultAccess %s, is described as: %s", (defaultAccess, text) =>
   expect(otherRequestsText({ defaultAccess })).toBe(text),
 );
 
@@ -76,7 +76,9 @@ test.each([
       ["Client address", "X-Forwarded-For; IPv6 counted by /56"],
     ],
   },
-])("policy has the facts about clients: $facts", ({ policy, facts }) => expect(clientFacts(policy)).toEqual(facts));
+])("facts about the clients of a policy are described as: $facts", ({ policy, facts }) =>
+  expect(clientFacts(policy)).toEqual(facts),
+);
 
 describe("state of the pods of a policy", () => {
   const all = { pods: 2, silent: 0, updated: 2, behind: 0, unsupported: 0, stale: 0, expired: 0 };

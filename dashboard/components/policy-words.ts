@@ -136,7 +136,7 @@ function byText(by: readonly unknown[]): string {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-/** Formats the access of requests that match no rule. */
+/** Formats the access for requests that match no rule. */
 export function otherRequestsText(policy: unknown): string {
   const { defaultAccess } = (policy ?? {}) as { defaultAccess?: unknown };
   return defaultAccess === "Anonymous" || defaultAccess === "Deny" ? ACCESS_TEXT[defaultAccess] : "a valid key";

@@ -12,8 +12,8 @@ export type Recognized =
 /** Format of key ids, as core/ids.ts generates them. */
 const KEY_ID = /^key_[A-Za-z0-9]{16}$/;
 /**
- * Minimum length that the last part of a text must have to count as a key. Text with spaces never counts as a key, and people choose no
- * names this long.
+ * Minimum length of the last part of a text that counts as a key. Text with spaces never counts as a key, and people choose no names this
+ * long.
  */
 const SECRET_PART_LENGTH_MIN = 18;
 

@@ -4,8 +4,8 @@ import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 
 /**
- * Shows a secret once, until the person closes the dialog by its button. Only the component that opens the dialog has the secret, which is
- * not in the URL, in the browser's storage or in the response cache.
+ * Shows a secret once, until the person closes the dialog by its button. Only the component that opens the dialog has the secret: it is not
+ * in the URL, in the browser's storage or in the response cache.
  */
 export function SecretDialog({
   title,

@@ -41,7 +41,7 @@ const CARDS_BELOW_PX = 600;
 /** Estimated height of a card, until it is measured: padding and title, and a line per further column. */
 const cardPx = (columns: number): number => 46 + 22 * columns;
 const OVERSCAN = 12;
-/** Fewer than for rows, because a card is several times as high. */
+/** Fewer cards than rows are rendered outside the visible range, because a card is several times as high. */
 const OVERSCAN_CARDS = 4;
 /** The next page is requested this many rows before the end of the loaded rows. */
 const AHEAD = 30;
@@ -118,7 +118,8 @@ export function Table<T>({
     virtualizer.scrollToIndex(target);
     const findRow = () => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`);
     const row = findRow();
-    // Focuses immediately, because the next key may be pressed within this frame. A row out of view enters the document in the next frame.
+    // Focuses immediately, because the next key may be pressed within this frame. A row that was out of view is not rendered before the
+    // next frame, so it is focused then.
     if (row) row.focus();
     else requestAnimationFrame(() => findRow()?.focus());
   };

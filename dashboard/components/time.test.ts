@@ -78,7 +78,9 @@ test.each([
   ["Europe/Berlin", "2026-03-29T02:30"],
   ["America/St_Johns", "2026-03-08T02:00"],
   ["Pacific/Apia", "2011-12-30T12:00"],
-])("clock of %s skips %s", (zone, text) => expect(readLocalInput(text, zone)).toBe("skipped"));
+])("clock in the time zone %s skips the local time %s", (zone, text) =>
+  expect(readLocalInput(text, zone)).toBe("skipped"),
+);
 
 test.each(["", "tomorrow", "2026-13-01T00:00"])("text %j is not a time", (text) =>
   expect(readLocalInput(text, "Asia/Kathmandu")).toBeUndefined(),

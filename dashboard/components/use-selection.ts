@@ -32,7 +32,7 @@ export interface SelectionState {
 const NOTHING: SelectionState = { ids: new Set() };
 
 /**
- * Returns the selection of a list. A change of `filter`, which identifies what the list shows, clears it.
+ * Returns the selection of a list. `filter` identifies what the list shows; a change of `filter` clears the selection.
  * @param rowId must be a stable function, such as one at module level.
  */
 export function useSelection<T>(

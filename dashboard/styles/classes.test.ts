@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const DASHBOARD = resolve(import.meta.dirname, "..");
 
 /** All styles are one file for the browser, so a class that two of ours begin rules with is styled by both. */
-test("rules of each CSS class are in one file", () => {
+test("all rules of a CSS class are in the same file", () => {
   const paths = globSync("{pages,components,shell,styles}/**/*.css", { cwd: DASHBOARD });
   const owners = new Map<string, Set<string>>();
   for (const path of paths) {

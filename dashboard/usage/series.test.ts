@@ -101,7 +101,7 @@ test.each([
   { values: [[0, 3, null], [1]], whole: true },
   { values: [[]], whole: true },
   { values: [[1, 2], [0.5]], whole: false },
-])("values $values need an axis of integers: $whole", ({ values, whole }) => expect(isWhole(values)).toBe(whole));
+])("values $values are shown on an integer axis: $whole", ({ values, whole }) => expect(isWhole(values)).toBe(whole));
 
 test("steps of an integer axis are ascending integers from 1", () => {
   expect(WHOLE_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);

@@ -7,7 +7,9 @@ import { Difference } from "../../components/difference.tsx";
 
 type Change = Row<"admin.listAudit">;
 
-/** Returns the name that the person or root key had at the time and, if it acted for a manifest, the manifest's manager name. */
+/**
+ * Returns the name that the person or root key had when it made the change and, for a change by a manifest, the manifest's manager name.
+ */
 export function whoText({ type, id, name, manager }: Change["actor"]): string {
   const who = type === "cli" ? `command line: ${name}` : name === "" ? id : name;
   return manager === undefined ? who : `${who} for ${manager}`;

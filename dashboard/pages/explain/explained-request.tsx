@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 /** Margin between the requested range and the server's maximum range, because the server's clock may differ. */
 const SLACK_MS = 60_000;
 
-/** Returns the shortest period that contains the time. */
+/** Returns the shortest search period, in days, that contains the time. */
 const daysFor = (atMs = Date.now()): Days =>
   DAYS.find((days) => Date.now() - Number(days) * DAY_MS + 4 * SLACK_MS < atMs) ?? "7";
 

@@ -33,7 +33,7 @@ const itemOf = (key: FoundKey): BatchItem => ({ id: key.keyId, name: keyName(key
 export function KeyBatch({ selection }: { selection: Selection<FoundKey> }): ReactNode {
   const needs = useRequired();
   const [opened, setOpened] = useState<{ readonly action: Action; readonly keys: readonly BatchItem[] }>();
-  // Keeps the keys that were selected when the dialog opened, because the list refreshes while it is open.
+  // Keeps the keys that were selected when the dialog opened, because the list refreshes while the dialog is open.
   const open = (action: Action) => (): void => setOpened({ action, keys: selection.rows.map(itemOf) });
   const update = needs("api.*.update_key");
   const dialog = opened && { keys: opened.keys, onClose: () => setOpened(undefined) };

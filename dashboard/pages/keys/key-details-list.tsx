@@ -65,7 +65,7 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
   }
 }
 
-/** Returns the state of the key itself, regardless of everything else that admits or rejects its requests. */
+/** Returns the state of the key itself, regardless of other reasons to reject its requests. */
 function stateOfKey({ deletedAt, key }: KeyDetails) {
   if (deletedAt !== undefined) return "deleted";
   if (!key.enabled) return "disabled";

@@ -42,7 +42,7 @@ export function OwnerDialog({
     enabled: what === "enable",
     ...(apiId === undefined ? {} : { apiId }),
   };
-  // Identifies the request that was counted. The count is valid only for an equal request.
+  // Identifies the request whose keys were counted. The count is valid only for an equal request.
   const asked = JSON.stringify(body);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a count is not valid for another request.
   useEffect(() => setCounted(undefined), [asked, api.workspace]);

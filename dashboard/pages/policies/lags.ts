@@ -20,7 +20,7 @@ export const withSample = (samples: readonly Sample[], sample: Sample): readonly
     ? samples
     : [...samples.filter(({ atMs }) => atMs > sample.atMs - KEPT_MS), sample].slice(-SAMPLES_MAX);
 
-/** Returns lags in seconds. A lag is `null` if the pod had not reported or did not know it. */
+/** Returns lags in seconds. A lag is `null` if the pod had not reported, or did not know its lag. */
 export function lagSeries(samples: readonly Sample[]): readonly PlotSeries[] {
   const latest = samples.at(-1)?.pods ?? [];
   const ever = new Map<string, number>();

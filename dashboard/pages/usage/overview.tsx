@@ -179,7 +179,7 @@ function UsagePage(): ReactNode {
   );
 }
 
-/** Returns the same filters for the Requests page. Its longest range is 7 days. */
+/** Returns the same filters for the Requests page, with a range of at most 7 days, the longest that the page supports. */
 const requestsOf = ({ range = "24h", api, key, owner, outcome }: UsageSearch) => ({
   ...(range === "1h" ? {} : { range: range === "7d" || range === "30d" ? ("7d" as const) : ("24h" as const) }),
   ...(api === undefined ? {} : { api }),
