@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("lost connection makes only the transaction fail that was using it", async () => {
+test("lost connection fails only the transaction that was using it", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   const other = createPool(database.url, { connectionsMax: 1 });
   const tx = await db.connect();

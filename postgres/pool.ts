@@ -39,7 +39,7 @@ export interface PoolOptions {
   readonly connectMsMax?: number;
   /** Maximum time to wait for a response from Postgres, after which the connection is closed. Default: 65 s. */
   readonly responseMsMax?: number;
-  /** Called when an idle connection is lost, for logging. The pool replaces it. */
+  /** Called when an idle connection is lost, for logging. The pool replaces the connection. */
   readonly onIdleError?: (error: Error) => void;
 }
 

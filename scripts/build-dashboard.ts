@@ -24,8 +24,8 @@ const COMPRESSED_FROM_BYTES = 512;
 const COMPRESSED = /\.(js|css|html|svg)$/;
 
 /**
- * Minimum number of pages that must share a module for it to move to a common file. Without common files the first load would fetch dozens
- * of small files.
+ * A module that at least this many pages share moves to a common file. Without common files, the first load would fetch dozens of small
+ * files.
  */
 const SHARED_BY_PAGES = 12;
 const SHARED = [

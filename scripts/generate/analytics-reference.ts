@@ -86,8 +86,8 @@ function merged(functions: typeof ANALYTICS_SCHEMA.functions): Array<{ call: str
 }
 
 /**
- * Returns the section about `tables`, with a list of their columns, which are the same in all of them. Columns that are the same as in
- * `raw` are listed only by name.
+ * Returns the section about `tables`, which all have the same columns, with a list of these columns. Columns that are the same as in `raw`
+ * are listed only by name.
  */
 function section(tables: readonly Table[], raw?: Table): string[] {
   const [first] = tables;

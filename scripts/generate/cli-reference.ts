@@ -23,7 +23,7 @@ interface Group {
   readonly text?: string;
 }
 
-/** Groups of options that commands share. The page says that a command has the group, if it has all of its options. */
+/** Groups of options that commands share. If a command has all options of a group, the page refers to the group. */
 const SHARED: readonly Group[] = [
   { title: "API options", options: connection },
   { title: "Manifest options", options: setOptions },
