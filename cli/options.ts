@@ -265,7 +265,7 @@ export const connection = {
   profile: {
     type: "string",
     placeholder: "NAME",
-    help: "profile with server and root key (default: set by `postern profile use`, otherwise the running `postern dev`)",
+    help: "profile with server and root key (default: the one set by `postern profile use`, otherwise the running `postern dev`)",
     env: "POSTERN_PROFILE",
   },
   "api-url": {

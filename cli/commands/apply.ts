@@ -68,7 +68,7 @@ async function apply(options: SetOptions, io: Io): Promise<number> {
 export const applyCommand = defineCommand({
   name: "apply",
   description:
-    "Stores each object in one transaction; skips ApiKeys. Requires the permissions of managed.applyObject, and with --prune of managed.deleteObject. Exit code 2: differences on a dry run; 1: an object failed, which does not stop the others.",
+    "Stores each object in its own transaction; skips ApiKeys. Requires the permissions of managed.applyObject, and with --prune of managed.deleteObject. Exit code 1 if an object failed, which does not stop the others; 2 if a dry run found differences.",
   options: { ...setOptions, prune, "dry-run": dryRun, yes, ...connection, json },
   response: CHANGES_SHAPE,
   run: (options, io) => apply({ ...options, dryRun: options["dry-run"] }, io),

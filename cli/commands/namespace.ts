@@ -40,7 +40,7 @@ const deletedFields: Fields<{ readonly namespace: string }> = [{ name: "namespac
 export const namespaceDelete = defineCommand({
   name: "namespace delete",
   description:
-    "Limit calls then get 410, until `ratelimit.createNamespace` creates it again. A namespace that a manifest manages is rejected: edit the manifest. Requires delete_namespace on the namespace.",
+    "Limit calls then get 410, until `ratelimit.createNamespace` creates it again. Fails for a manifest-managed namespace: edit its manifest. Requires delete_namespace on the namespace.",
   options: {
     namespace: { type: "string", placeholder: "NAMESPACE", help: "namespace id or name", required: true },
     ...connection,

@@ -78,7 +78,7 @@ export const operator = defineCommand({
     "default-workspace": {
       type: "string",
       placeholder: "NAME",
-      help: "workspace of namespaces without a label; if omitted, these are rejected",
+      help: "workspace of namespaces without a label; if omitted, their objects are rejected",
       env: "POSTERN_DEFAULT_WORKSPACE",
       accepts: text("name"),
     },

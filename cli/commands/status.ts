@@ -81,7 +81,7 @@ export const statusFields: Fields<Policy> = [
 export const status = defineCommand({
   name: "status",
   description:
-    "Lists the ApiKeyPolicies by namespace and name. `Unknown`: the operator has not reported yet. Exit code 1 if a policy is not enforced; a policy without pods must be Ready.",
+    "Lists the ApiKeyPolicies by namespace and name. `Unknown`: the operator has not reported yet. Exit code 1 if a policy is not enforced or, without pods, not Ready.",
   options: {
     namespace: { type: "string", placeholder: "NAME", short: "n", help: "namespace filter" },
     kubeconfig: {

@@ -7,7 +7,7 @@ import { counted } from "../values.ts";
 export const validate = defineCommand({
   name: "validate",
   description:
-    "The offline half of `postern apply`. Reads files, standard input (-f -), and all .yaml, .yml and .json files of a directory, with several documents or a List. Exit code 1 for a problem: an invalid manifest, a name that is defined twice, a reference that another manifest does not allow, or no manifest.",
+    "Runs the offline checks of `postern apply`. Reads files, standard input (-f -), and all .yaml, .yml and .json files of a directory. A file may have several documents or a List. Exit code 1 for a problem: an invalid manifest, a name that is defined twice, a reference that another manifest does not allow, or no manifest.",
   options: {
     file: manifestPaths,
     strict,

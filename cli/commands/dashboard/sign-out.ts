@@ -15,7 +15,7 @@ const fields: Fields<SignedOutPerson> = [
 export const dashboardSignOut = defineCommand({
   name: "dashboard sign-out",
   description:
-    "Takes effect for the next request. An OpenID user can sign in again: remove the role from the roles file first.",
+    "Takes effect for the next request. An OpenID user can sign in again; to prevent that, remove their role first.",
   options: {
     person: {
       type: "string",

@@ -15,7 +15,7 @@ const SYSTEMS = {
   },
   apisix: {
     title: "APISIX",
-    file: "apisix.yaml, a file of ADC, responses of its Admin API, or consumers of its ingress controller",
+    file: "apisix.yaml, an ADC file, Admin API responses, or objects of the ingress controller",
     find: findApisixKeys,
   },
   kuadrant: {
@@ -25,7 +25,7 @@ const SYSTEMS = {
   },
   "envoy-gateway": {
     title: "Envoy Gateway",
-    file: "its SecurityPolicies and the Secrets that they name",
+    file: "its SecurityPolicies and the Secrets that they reference",
     find: findEnvoyGatewayKeys,
   },
   unkey: {

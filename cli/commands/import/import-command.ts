@@ -56,7 +56,7 @@ const options = {
   "ttl-is": {
     type: "string",
     placeholder: "remaining|total",
-    help: "start of a key's ttl: the import or the key's created_at; if omitted, keys with a ttl are skipped",
+    help: "start of a key's ttl: the import (remaining) or created_at (total); if omitted, keys with a ttl are skipped",
     accepts: oneOf(...TTL_MEANINGS),
   },
   ...importOptions,

@@ -48,7 +48,7 @@ export const rootkeyList = defineCommand({
     "v1-since": {
       type: "string",
       placeholder: "TIME",
-      help: "root keys that called API v1 since a UTC day, such as 2026-12-31 or 30d",
+      help: "only root keys that called API v1 since a UTC day, such as 2026-12-31 or 30d",
     },
     ...paging,
     ...connection,
