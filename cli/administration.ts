@@ -61,8 +61,8 @@ export async function withDatabase<T>(
 }
 
 /**
- * Runs `work` like `withDatabase`, with the workspace of `--workspace` or the default workspace. Throws if no workspace has this id or
- * name.
+ * Like `withDatabase`, but also passes `work` the workspace of `--workspace`, or the default workspace. Throws if no workspace has this id
+ * or name.
  */
 export async function withWorkspace<T>(
   options: WorkspaceOptions,

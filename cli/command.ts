@@ -77,7 +77,7 @@ export interface Io {
   readonly write?: ((text: string) => void) | undefined;
   /** Standard error, if it is a terminal, for a status line that is overwritten. */
   readonly screen?: { readonly columns: number; write(text: string): void } | undefined;
-  /** Standard input, which commands read secrets from, because every user of the machine can read command lines. */
+  /** Standard input. Commands read secrets from it, because every user of the machine can read command lines. */
   readonly input?: Input | undefined;
 }
 

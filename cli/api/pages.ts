@@ -21,7 +21,7 @@ const SHOWN = 100;
 const SHOWN_MAX = 1_000_000;
 const PAGE = 100;
 const CURSOR_LENGTH_MAX = 1024;
-/** Maximum number of pages, which bounds the memory for their cursors. One million pages hold 100 million rows. */
+/** Maximum number of pages. It bounds the memory for their cursors. One million pages contain 100 million rows. */
 const PAGES_MAX = 1_000_000;
 
 const isCursor = (next: unknown): boolean =>
@@ -60,7 +60,7 @@ export async function* pagesOf<P extends List>(
     yield { rows, next };
     left -= rows.length;
     if (next === undefined) return;
-    // Records the cursor, because a server that repeats one would cause an endless loop.
+    // Records the cursor, because a server that repeats a cursor would cause an endless loop.
     seen.add(cursor);
     if (seen.has(next) || rows.length === 0) throw new Error(`${list} returned the cursor ${next} twice`);
     if (seen.size > PAGES_MAX)

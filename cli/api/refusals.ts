@@ -28,7 +28,7 @@ export interface Called {
   readonly url: string;
   /** Source of the root key, such as `profile shop` or `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
-  /** Whether the call must not be repeated. */
+  /** Whether the call must not be sent again, because it could take effect twice. */
   readonly isOnce: boolean;
 }
 
@@ -84,7 +84,7 @@ function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, calle
 }
 
 /**
- * Returns advice on how to get the permission that `detail` says is missing; an empty text if `detail` names none. A message such as `The
+ * Returns advice on how to get the permission that `detail` says is missing; an empty string if `detail` names none. A message such as `The
  * root key lacks the permission api.*.read_key or api.api_1.read_key.` names the narrowest tuple last; `<id>` in a tuple stands for any id.
  */
 function wayToPermission(detail: string): string {

@@ -15,7 +15,7 @@ export type Limit = NonNullable<RuleDraft["ratelimits"]>[number];
 /** Counts all requests of a host together, which is the closest that a policy has to a counter of all requests. */
 export const BY_HOST = ["host"];
 
-/** Duration of each unit of other systems. A month has 30 days, a year 365. */
+/** Duration of each time unit that other systems use. A month has 30 days, a year 365. */
 export const UNITS: Readonly<Record<string, string>> = {
   second: "1s",
   minute: "1m",
@@ -25,7 +25,7 @@ export const UNITS: Readonly<Record<string, string>> = {
   year: "8760h",
 };
 
-/** Adds a rule, or a note about why it cannot be written as a rule. */
+/** Adds a rule or, if the limit or denial cannot be written as a valid rule, a note that says why. */
 export function addRule(
   discovered: DiscoveredKeys,
   from: string,

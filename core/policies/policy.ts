@@ -28,7 +28,8 @@ const HeaderName = z
   .describe("Name of the header.");
 
 /**
- * Location of a key: a header (with or without an authentication scheme before the key), or a query parameter, which no default includes.
+ * Location of a key: a header (with or without an authentication scheme before the key), or a query parameter. The default locations
+ * include no query parameter.
  */
 export const CredentialLocation = z.discriminatedUnion("in", [
   z.strictObject({
@@ -60,7 +61,7 @@ export const PathMatch = z.union([
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 
-/** Values of a request that a limit can count by. `countedByOf` in counted-by.ts parses the ones with a name. */
+/** Values of a request that a limit can count by. `countedValueOf` in counted-value.ts parses them. */
 export const CountedBy = z
   .string()
   .min(1)

@@ -175,19 +175,22 @@ describe("a stored policy", () => {
   ];
 
   const members = [...new Set(membersOf(whole))];
-  test.each(members)("stored policy without %s uses its default or is invalid", (path) => {
-    const stored = without(whole, path);
-    const { policy, problem } = readStoredPolicy(stored);
-    if (path in DEFAULTS) {
-      const found = membersWith(policy, path);
-      expect(found.length).toBeGreaterThan(0);
-      for (const value of found) expect(value).toEqual(DEFAULTS[path]);
-    } else if (OPTIONAL.includes(path)) {
-      expect(policy).toEqual(stored);
-    } else {
-      expect(problem).toEqual(expect.any(String));
-    }
-  });
+  test.each(members)(
+    "stored policy without %s gets the default of this member, or is invalid if the member is required",
+    (path) => {
+      const stored = without(whole, path);
+      const { policy, problem } = readStoredPolicy(stored);
+      if (path in DEFAULTS) {
+        const found = membersWith(policy, path);
+        expect(found.length).toBeGreaterThan(0);
+        for (const value of found) expect(value).toEqual(DEFAULTS[path]);
+      } else if (OPTIONAL.includes(path)) {
+        expect(policy).toEqual(stored);
+      } else {
+        expect(problem).toEqual(expect.any(String));
+      }
+    },
+  );
 
   test("stored policy default equals the manifest default of an existing member", () => {
     expect([...Object.keys(DEFAULTS), ...OPTIONAL].filter((path) => !members.includes(path))).toEqual([]);

@@ -73,7 +73,7 @@ describe("several limits together", () => {
     expect(fitting.updates.get("a")?.current).toBe(10);
   });
 
-  test("decideLimits skips a denied limit when others share its counter", () => {
+  test("decideLimits does not count a denied charge against other limits on the same counter", () => {
     const { outcomes } = decideLimits([aCharge({ limit: 2, cost: 3 }), aCharge({ cost: 10 })], holding({}), nowMs);
     expect(outcomes.map(({ passed }) => passed)).toEqual([false, true]);
   });

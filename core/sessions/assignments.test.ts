@@ -30,7 +30,7 @@ test("admin of all workspaces is always an installation administrator", () => {
   expect(grantsIn([at("shop", "viewer"), at("*", "admin")], shop)).toBe(GRANTS_OF_INSTALLATION_ADMIN);
 });
 
-test("operator of all workspaces with one admin role is not an installation administrator", () => {
+test("operator of all workspaces who is an admin of one workspace is not an installation administrator", () => {
   expect(grantsIn([at("shop", "admin"), at("*", "operator")], shop)).toEqual(grantsOfPerson("admin"));
 });
 

@@ -5,7 +5,7 @@ import type { paths } from "../../core/api/types.ts";
 import { activityHeaders } from "./activity.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 
-/** One page of a list, or the complete response of a procedure that does not page. */
+/** One page of a list, or the complete response of a procedure without pages. */
 export interface ApiResponse<T> {
   readonly data: T;
   /** Cursor of the next page; `undefined` on the last page. */

@@ -42,7 +42,7 @@ export function FailedRows<T extends Readonly<Record<string, unknown>>>({
 }: {
   title: string;
   rows: readonly T[];
-  /** Columns of the file. Each is a member of the rows. */
+  /** Columns of the file. Each is the name of a member of the rows. */
   columns: readonly (keyof T & string)[];
   /** Name of the file. */
   file: string;

@@ -13,7 +13,7 @@ export function useToast(): (text: string) => void {
   return (text) => void add({ description: text });
 }
 
-/** Returns a function for a dialog that shows a success message and closes the dialog. */
+/** Returns a function that shows a success message and closes the dialog. */
 export function useDone(onClose: () => void): (text: string) => void {
   const toast = useToast();
   return (text) => {

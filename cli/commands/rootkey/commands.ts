@@ -14,7 +14,7 @@ type RootKey = Schema<"RootKey">;
 
 const id = { type: "string", placeholder: "ID", help: "root key id (rk_…)", required: true } as const;
 
-/** Maximum number of permissions in a table cell. The cell only counts any further ones. */
+/** Maximum number of permissions that a table cell lists. If there are more, the cell shows only their number. */
 const NAMED_MAX = 2;
 
 /** Fields of a root key without its secret. */

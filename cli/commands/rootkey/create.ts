@@ -49,7 +49,7 @@ const fields: Fields<MadeRootKey> = [
   },
 ];
 
-/** Works on the database, because the first root key of a workspace must exist before anything can call the API. */
+/** Changes the database directly, because the first root key of a workspace must exist before anything can call the API. */
 export const rootkeyCreate = defineCommand({
   name: "rootkey create",
   description: "The root key is shown only once. The other `rootkey` commands call the API with a root key.",
