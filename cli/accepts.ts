@@ -3,8 +3,8 @@ import { type Accepts, UsageError } from "./command.ts";
 import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort } from "./values.ts";
 
 /*
- * Validators of option values, which run before the command. docs/operations/configuration.md lists their bounds, and the value parsers use
- * the same `min` and `max`.
+ * Validators that check option values before the command runs. docs/operations/configuration.md lists their bounds, and the value parsers
+ * use the same `min` and `max`.
  */
 
 /** Accepts a decimal integer. */

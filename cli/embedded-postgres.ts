@@ -107,7 +107,8 @@ export async function startEmbeddedPostgres(options: {
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return void (await unwatched);
-    // SIGINT is the fast shutdown of Postgres, which closes sessions and flushes data. After SIGQUIT the server recovers at the next start.
+    // SIGINT requests the fast shutdown of Postgres: it closes sessions and flushes data. After SIGQUIT the server recovers at the next
+    // start.
     child.kill("SIGINT");
     if (!(await Promise.race([exited.then(() => true), sleep(STOP_DEADLINE_MS, false, { ref: false })]))) {
       child.kill("SIGQUIT");

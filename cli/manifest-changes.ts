@@ -163,7 +163,7 @@ export async function findPruned(
 }
 
 const PAGE = 500;
-/** Maximum number of pages, which is enough for 100,000 objects of a kind. */
+/** Maximum number of pages: enough for 100,000 objects of a kind. */
 const PAGES_MAX = 200;
 
 async function* itemsOf<P extends "managed.listDigests" | "policies.listStatus">(

@@ -32,7 +32,7 @@ export const KeyRecord = z.object({
   enabled: z.boolean(),
   name: z.string().optional(),
   meta: Meta.optional(),
-  /** Owner and environment, which v1 of the API has. Like `meta`, they do not affect decisions and are not sent to gates. */
+  /** Owner and environment that a call of API v1 set for the key. Like `meta`, they do not affect decisions and are not sent to gates. */
   ownerId: z.string().optional(),
   environment: z.string().optional(),
   /** Expiry, Unix ms. The key is still valid in that millisecond. */

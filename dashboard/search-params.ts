@@ -6,8 +6,8 @@ type Texts<Name extends string> = { readonly [N in Name]?: string };
 const LENGTH_MAX = 255;
 
 /**
- * Returns the parameters with these names, as text. Omits parameters with control characters. The router parses `?search=123` as a number,
- * which becomes text again.
+ * Returns the parameters with these names, as text. Omits parameters with control characters. The router parses `?search=123` as a number;
+ * this function converts the number back to text.
  */
 export function textsIn<Name extends string>(
   search: Readonly<Record<string, unknown>>,
@@ -32,7 +32,10 @@ export function choiceIn<Name extends string, Choice extends string>(
   return (chosen === undefined ? {} : { [name]: chosen }) as { readonly [N in Name]?: Choice };
 }
 
-/** Returns the search parameters for `navigate`: the current ones with these set. A parameter that is set to an empty text is removed. */
+/**
+ * Returns the search parameters for `navigate`: the current parameters, with the given ones set. A parameter that is set to an empty text
+ * is removed.
+ */
 export const withTexts =
   (change: Readonly<Record<string, string>>) =>
   <Search extends object>(before: Search): Search =>

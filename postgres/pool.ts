@@ -14,7 +14,7 @@ const INT8 = 20;
 const INT8_ARRAY = 1016;
 const DATE = 1082;
 
-/** All bigint columns are counts or times below 2^53 (api-v2.md section 2), which a Number represents exactly. */
+/** All bigint columns are counts or times below 2^53 (api-v2.md section 2), so a Number represents them exactly. */
 const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 
 /** Value parsers of all connections: int8 as Numbers, dates as strings. */

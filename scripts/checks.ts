@@ -109,7 +109,7 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
   );
   const failed = report.numFailedTests + brokenFiles.length;
   failures.push(...failuresOf(report));
-  // Counts an error outside all tests, which also fails the run.
+  // Counts an error outside all tests as a failure, because it also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,

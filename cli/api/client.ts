@@ -67,7 +67,7 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
 
 const ATTEMPTS_MAX = 4;
 const GROWTH = { firstMs: 200, maxMs: 3_000 };
-/** Errors caused by the address or the certificate, which a retry does not fix. */
+/** Errors caused by the address or the certificate. A retry does not fix them. */
 const LASTING = /^(ENOTFOUND|EPROTO|TOO_LARGE|CERT_.*|HPE_.*|ERR_TLS_.*|DEPTH_.*|SELF_.*|UNABLE_.*)$/;
 
 /** Returns a client. The caller closes it. */

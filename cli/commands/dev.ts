@@ -272,7 +272,7 @@ async function startGate(parts: {
   return gate;
 }
 
-/** Waits until the sidecar has received the policy, which the relay projects from Postgres. */
+/** Waits until the relay has projected the policy from Postgres and the sidecar has received it. */
 async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {

@@ -28,7 +28,7 @@ export interface FoundRule {
 export interface Found {
   readonly keys: readonly FoundKey[];
   readonly left: readonly OmittedKey[];
-  /** Drafts of rules for the policy, which the import does not apply. */
+  /** Drafts of policy rules. The import shows them, but does not apply them. */
   readonly rules: readonly FoundRule[];
   /** Distinct notes about settings that the import ignores. */
   readonly notes: readonly string[];

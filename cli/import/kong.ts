@@ -124,7 +124,7 @@ function findInFile(file: z.output<typeof Declarative>, discovered: DiscoveredKe
   }
 }
 
-/** Reads objects of the ingress controller: a KongConsumer names its Secrets, and each Secret declares its credential type. */
+/** Reads objects of the ingress controller: a KongConsumer references its Secrets, and each Secret declares its credential type. */
 function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKeys, readExpiry: ReadExpiry): void {
   const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {

@@ -110,7 +110,7 @@ services:
   test.each([
     { config: "limit_by: consumer-group", says: "limit_by consumer-group has no counterpart" },
     { config: "limit_by: header, header_name: 'X Y'", says: "ratelimits.0.by.0" },
-  ])("import names the limit that it cannot write as a rule: $config", ({ config, says }) => {
+  ])("import reports the limit that it cannot write as a rule: $config", ({ config, says }) => {
     const discovered = route(`${KEYS}{ name: rate-limiting, config: { minute: 60, ${config} } }`);
     expect(discovered.rules).toEqual([]);
     expect(discovered.notes).toEqual([expect.stringContaining(says)]);
@@ -171,7 +171,7 @@ describe("APISIX", () => {
     { config: "key: server_addr", more: undefined, says: "server_addr" },
     { config: "key: consumer_name", more: undefined, says: "by address, for example" },
     { config: "key: remote_addr", more: `uri: /a, vars: [[arg_x, "==", "1"]]`, says: "only headers" },
-  ])("import names the limit that it cannot write as a rule: $config $more", ({ config, more, says }) => {
+  ])("import reports the limit that it cannot write as a rule: $config $more", ({ config, more, says }) => {
     const discovered = route(`limit-count: { ${COUNT}, ${config} }`, more);
     expect(discovered.rules).toEqual([]);
     expect(discovered.notes).toEqual([expect.stringContaining(says)]);
@@ -218,7 +218,7 @@ spec: { rateLimit: { type: Global, global: { rules: [${rules}] } } }`,
     { selector: "sourceCIDR: { value: 192.0.2.0/24, type: Exact }", says: "only count them" },
     { selector: "sourceCIDR: { value: 10.0.0.0/8, type: Distinct }", says: "only count them" },
     { selector: "queryParams: [{ name: x }]", says: "queryParams" },
-  ])("import names the selector that it cannot write as a rule: $selector", ({ selector, says }) => {
+  ])("import reports the selector that it cannot write as a rule: $selector", ({ selector, says }) => {
     const discovered = policy(`{ clientSelectors: [{ ${selector} }], ${limit} }`);
     expect(discovered.rules).toEqual([]);
     expect(discovered.notes).toEqual([expect.stringMatching(`^BackendTrafficPolicy shop/p, rule 1 .*${says}`)]);
@@ -266,7 +266,7 @@ spec: { limits: { calls: { rates: [{ limit: 7, window: 10s }], ${limit} } } }`,
     { limit: `when: [{ predicate: "request.method == 'A' || request.method == 'B'" }]`, says: "the predicate" },
     { limit: `when: [{ predicate: "request.path == '/a'" }, { predicate: "request.path == '/b'" }]`, says: "'/b'" },
     { limit: `when: [{ predicate: "request.method == 'LOCK'" }]`, says: "match.methods" },
-  ])("import names the limit that it cannot write as a rule: $limit", ({ limit, says }) => {
+  ])("import reports the limit that it cannot write as a rule: $limit", ({ limit, says }) => {
     const discovered = policy(limit);
     expect(discovered.rules).toEqual([]);
     expect(discovered.notes).toEqual([expect.stringContaining(says)]);
@@ -279,7 +279,7 @@ test.each([
   { reader: findApisixKeys, kind: "ApisixRoute", says: "apisix.yaml" },
   { reader: findApisixKeys, kind: "PluginConfig", says: "apisix.yaml" },
   { reader: findKuadrantKeys, kind: "PlanPolicy", says: "namespaces and overrides" },
-])("import names the object whose limits it does not read: $kind", ({ reader, kind, says }) => {
+])("import reports the object whose limits it does not read: $kind", ({ reader, kind, says }) => {
   const discovered = find(
     reader,
     `{ apiVersion: v1, kind: ${kind}, metadata: { name: p, namespace: shop }, spec: {} }`,

@@ -196,7 +196,7 @@ const DEFAULT_NAMESPACE = "default";
 
 const placeOf = ({ metadata: { namespace = DEFAULT_NAMESPACE, name } }: Manifest): string => `${namespace}/${name}`;
 
-/** Returns the id of a policy's API. Policies that name the same API share its keys. */
+/** Returns the id of a policy's API. Policies that reference the same API share its keys. */
 const apiIdOf = ({ spec: { api } }: Of<"ApiKeyPolicy">): string => api.id ?? idOf("api", api.name ?? "");
 
 /** Returns the policy of this name, or the only policy if no name is given; otherwise the reason why no policy can be chosen. */

@@ -7,7 +7,7 @@ import { explainStale } from "./explain-stale.ts";
 import type { Source, Step } from "./shapes.ts";
 import { said } from "./step.ts";
 
-/** Result of selecting the policy rule for a request, which a gate does before it checks the key. */
+/** Result of selecting the policy rule for a request. A gate selects the rule before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
   /** Selected rule if it requires a key or has limits; `undefined` for a request that is decided without either. */

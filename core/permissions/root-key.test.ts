@@ -40,7 +40,7 @@ describe("whether a permission is held", () => {
     expect(holdsPermission(createKey, id, new Set(held))).toBe(holds);
   });
 
-  test("permission that cannot name an id requires the wildcard tuple", () => {
+  test("permission that cannot apply to a single id requires the wildcard tuple", () => {
     expect(holdsPermission(createApi, "api_1", new Set(["api.api_1.create_api"]))).toBe(false);
     expect(holdsPermission(createApi, "api_1", new Set(["api.*.create_api"]))).toBe(true);
   });

@@ -40,7 +40,7 @@ const END_TO_END: ReadonlySet<string> = new Set([
 ]);
 const END_TO_END_PREFIXES = /^(?:content|x-forwarded|sec)-/;
 
-/** Usual values of `Connection`. They name no field to remove, so they are handled on a fast path. */
+/** Usual values of `Connection`. They list no field to remove, so they are handled on a fast path. */
 const PLAIN = /^(?:close|keep-alive|upgrade|keep-alive, ?upgrade|upgrade, ?keep-alive)$/i;
 
 /** Returns the fields that a `Connection` field removes in addition to `HOP_BY_HOP`; `undefined` if there are none. */

@@ -70,7 +70,9 @@ export const CountedBy = z
   .describe("`key`, `identity`, `address`, `host`, `method`, `path.NAME` or `header.NAME`.");
 export const COUNTED_BY_MAX = 4;
 
-/** A limit of the rule itself (`name`, counted per key or identity), or a limit of a shared namespace, which can have overrides. */
+/**
+ * A limit of the rule itself (`name`, counted per key or identity), or a limit in a shared namespace. Only a namespace can have overrides.
+ */
 export const RuleRatelimit = z.strictObject({
   scope: z
     .discriminatedUnion("kind", [

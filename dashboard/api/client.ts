@@ -15,7 +15,7 @@ export interface ApiResponse<T> {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Additional headers, such as `Postern-Release`, which is required to change a manifest-managed object. */
+  /** Additional headers. For example, changing a manifest-managed object requires `Postern-Release`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

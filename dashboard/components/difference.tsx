@@ -15,7 +15,7 @@ export function Difference({
   changes,
 }: {
   caption: string;
-  /** Header of the first column, which names the items. */
+  /** Header of the first column, which contains the names of the items. */
   of: string;
   changes: readonly Changed[];
 }): ReactNode {

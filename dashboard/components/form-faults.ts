@@ -7,7 +7,7 @@ export type FieldFaults = ReadonlyMap<string, string>;
 
 interface FormState {
   readonly faults: FieldFaults;
-  /** Reports that a person has changed the field of this name, which hides the server's problem with it. */
+  /** Reports that a person has changed the field with this name. The server's problem with the field is then hidden. */
   readonly onChanged: (name: string | undefined) => void;
 }
 

@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import "./form.css";
 
-/** Part of a form with a title, which a screen reader announces when it enters the part. */
+/** Titled part of a form. A screen reader announces the title when it enters the part. */
 export function FormSection({ title, children }: { title: string; children: ReactNode }): ReactNode {
   const id = useId();
   return (

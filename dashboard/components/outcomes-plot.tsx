@@ -46,7 +46,7 @@ export function OutcomesPlot({
       </div>
     );
   }
-  // The chart names the time zone, unless its buckets are UTC days.
+  // The chart shows the name of the time zone, unless its buckets are UTC days.
   const untilText = outcomes.window.bucket === "day" ? fullText : unzonedText;
   return (
     <Plot

@@ -59,8 +59,8 @@ const OUTCOME_COLORS: Readonly<Record<Code, number>> = {
 const OUTCOME_NAMES = Object.keys(OUTCOMES);
 
 /**
- * Returns the style of an outcome, which is the same in every chart and badge. An outcome that is unknown to this release has the last
- * style.
+ * Returns the style of an outcome. An outcome has the same style in every chart and badge. An outcome that is unknown to this release has
+ * the last style.
  */
 export function outcomeMark(outcome: string): Mark {
   const known = Object.hasOwn(OUTCOME_COLORS, outcome) ? (outcome as Code) : "NOT_FOUND";

@@ -349,7 +349,7 @@ function CheckAll({
   );
 }
 
-/** Returns the width of an element, which determines the visible columns. */
+/** Returns the width of the element. The width determines the visible columns. */
 function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

@@ -50,7 +50,7 @@ test.each([
   ["Asia/Kathmandu", "Mar 1, 2026, 19:50:09 GMT+5:45"],
   ["America/St_Johns", "Mar 1, 2026, 10:35:09 GMT-3:30"],
   ["UTC", "Mar 1, 2026, 14:05:09 UTC"],
-])("complete time in %s names its zone", (zone, text) => expect(fullText(NOW, zone)).toBe(text));
+])("complete time in %s includes its time zone", (zone, text) => expect(fullText(NOW, zone)).toBe(text));
 
 test.each([
   [0, "19:50:09"],

@@ -1,7 +1,7 @@
-/** Highest number up to which the server counts the uses of an object. */
+/** Maximum number of uses of an object that the server counts exactly. */
 const COUNTED_MAX = 1000;
 
-/** Formats a count that stops at this number: "no key", "1 key", "12 keys", "more than 1,000 keys". */
+/** Formats a count of uses, of which the server reports at most 1,000 exactly: "no key", "1 key", "12 keys", "more than 1,000 keys". */
 export function usesText(count: number, one: string, many = `${one}s`): string {
   if (count > COUNTED_MAX) return `more than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
   return count === 0 ? `no ${one}` : countText(count, one, many);
@@ -11,7 +11,7 @@ export function usesText(count: number, one: string, many = `${one}s`): string {
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-/** Formats such a count as a number for a table column. */
+/** Formats a count of uses for a table column: "12", or "1,000+" for more than 1,000. */
 export const usesNumber = (count: number): string =>
   count > COUNTED_MAX ? `${COUNTED_MAX.toLocaleString("en")}+` : count.toLocaleString("en");
 
@@ -19,7 +19,7 @@ export const usesNumber = (count: number): string =>
 export const andText = (phrases: readonly string[]): string =>
   phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
 
-/** Maximum number of names in a sentence, which otherwise has only their count. */
+/** Maximum number of names in a sentence. If there are more, the sentence has only their number. */
 const NAMED_MAX = 3;
 
 /** Lists the names of a few objects, or counts them: "the role editor", "the roles editor and viewer", "12 roles". */

@@ -149,7 +149,7 @@ function withIds<T>(answer: Answer, read: (row: Answer[number]) => T): (T & Logg
   });
 }
 
-/** Consecutive rows of the log, which contain all stored rows between the first and the last. */
+/** Consecutive rows of the log: no stored row between the first and the last is missing. */
 export interface LogPage<T extends Logged> {
   readonly rows: readonly T[];
   /** Start of the log, Unix ms. */

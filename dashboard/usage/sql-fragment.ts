@@ -1,6 +1,6 @@
 /*
- * Stores a query in the fragment of the URL, so that it can be shared. Browsers do not send the fragment to servers, which matters because
- * a query can contain ids of owners.
+ * Stores a query in the fragment of the URL, so that it can be shared. A query can contain ids of owners, so it is not stored elsewhere in
+ * the URL: browsers do not send the fragment to servers.
  */
 
 /** Returns the fragment without the `#`. */

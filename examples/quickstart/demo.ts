@@ -43,7 +43,7 @@ async function steps(ready: Ready, manifests: string): Promise<number> {
   const none = await send(ready, undefined);
   table.add("no key", none, none.status === 401);
 
-  // Repeats the request until the gate has received the new key, which happens asynchronously.
+  // Repeats the request until the gate has received the new key. The gate receives keys asynchronously.
   const lacking = await untilStatus(ready, reader.key, 403, async () => undefined);
   const known = `made just now, known at the sidecar after ${ms(lacking.tookMs)}`;
   table.add("a key without the permission orders.write", lacking.reply, lacking.inTime, known);

@@ -104,7 +104,7 @@ const textOf = ({ summary, description }: Command): string =>
   );
 
 /**
- * Matches a sentence about permissions, which only `--help` shows. The sentence ends at a dot before a space, because permissions contain
+ * Matches a sentence about permissions. Only `--help` shows such a sentence. It ends at a dot before a space, because permissions contain
  * dots.
  */
 const PERMISSIONS = / Requires .*?\.(?=\s|$)/g;

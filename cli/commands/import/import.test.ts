@@ -134,7 +134,7 @@ test("import shows rules for the policy, even if the file has no keys", async ()
   expect(asJson.rules).toMatchObject([{ from: "route r, rate-limiting", rule: { access: "Anonymous" } }]);
 });
 
-test("import of a file without keys or rules names the objects whose limits are not read", async () => {
+test("import of a file without keys or rules reports the objects whose limits are not read", async () => {
   const file = fileOf("{ apiVersion: v1, kind: KongPlugin, metadata: { name: slow }, plugin: rate-limiting }");
   const { code, notes } = await run(`kong --file ${file} --dry-run`);
   expect(code).toBe(1);

@@ -5,7 +5,7 @@ const UNITS = [
   ["ms", 1],
 ] as const;
 
-/** Formats integer milliseconds in the notation of manifests, such as `1h30m`, which `parseDuration` parses to the same number. */
+/** Formats integer milliseconds in the notation of manifests, such as `1h30m`. `parseDuration` parses the result to the same number. */
 export function formatDuration(ms: number): string {
   let rest = ms;
   let text = "";

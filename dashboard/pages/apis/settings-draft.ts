@@ -33,7 +33,7 @@ export const draftOf = (api: Api): SettingsDraft => ({
   keyEncryption: api.keyEncryption,
 });
 
-/** Returns the problems with the entered text, except for the addresses, which the server checks. */
+/** Returns the problems with the entered text. Only the server checks the addresses. */
 export function problemsOf({ prefix, bytes }: SettingsDraft): { readonly prefix?: string; readonly bytes?: string } {
   const count = parseCount(bytes);
   const isLength = bytes.trim() === "" || (count !== undefined && count >= BYTES_MIN && count <= BYTES_MAX);

@@ -8,7 +8,7 @@ import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
 
 type Names = ReadonlyMap<string, Named | undefined>;
 
-/** Text that a caller chose, which may be too long for its column. */
+/** Text that a caller chose. It may be too long for its column. */
 const Chosen = ({ text }: { text: string }): ReactNode => <span title={text}>{text}</span>;
 
 const TIME = {

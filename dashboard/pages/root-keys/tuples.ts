@@ -57,7 +57,7 @@ export function inWords(permissions: readonly string[]): string {
   return [...groups].map(([group, tuples]) => `${actionsText(tuples)} on ${objectText(group)}`).join("; ");
 }
 
-/** Maximum number of actions whose names the summary lists; otherwise it has only their number. */
+/** Maximum number of actions that the summary lists by name. If there are more, it has only their number. */
 const NAMED = 2;
 
 function actionsText(tuples: readonly string[]): string {

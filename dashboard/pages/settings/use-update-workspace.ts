@@ -12,7 +12,7 @@ export interface WorkspaceChange {
   readonly quotaPerMinute?: number | null;
 }
 
-/** Returns the first workspace that the person can switch to when this one is disabled. */
+/** Returns the first enabled workspace other than this one: the page switches to it when this workspace is disabled. */
 export function useOtherWorkspace(workspaceId: string): SessionWorkspace | undefined {
   return useWorkspace().session.workspaces.find(({ id, enabled }) => enabled && id !== workspaceId);
 }

@@ -6,7 +6,7 @@ import type { TimeWindow } from "../../usage/buckets.ts";
 import type { UsageSearch } from "../../usage/search.ts";
 import { outcomeInWords } from "../../usage/series.ts";
 
-/** Head of a printed report, which replaces the buttons: workspace, period, filters and time. */
+/** Head of a printed report: workspace, period, filters and time. In print it replaces the buttons. */
 export function PrintHead({
   search: { api, key, owner, outcome },
   window,
