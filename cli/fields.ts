@@ -72,8 +72,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 /**
- * Time units, largest first. The text uses the largest unit of which there are at least two, so that rounding changes the value by at most
- * a quarter.
+ * Time units, largest first. The text uses the largest unit of which there are at least two, so rounding changes the value by at most a
+ * quarter.
  */
 const UNITS = [
   { ms: 365 * DAY_MS, name: "year" },

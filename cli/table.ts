@@ -98,7 +98,7 @@ function shrink(widths: number[], mayShrink: readonly boolean[], width: number):
 const totalOf = (widths: readonly number[]): number =>
   widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
 
-/** Returns the number of code points, so that a character outside the BMP counts as one. */
+/** Returns the number of code points, so a character outside the BMP counts as one. */
 const lengthOf = (text: string): number => [...text].length;
 
 function padOrCut(text: string, width: number, mayCut: boolean): string {

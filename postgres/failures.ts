@@ -87,7 +87,10 @@ export const isUniqueViolation = (error: unknown, constraint: string): boolean =
 export interface WaitingBounds {
   readonly lockMsMax: number;
   readonly statementMsMax: number;
-  /** Maximum idle time between two statements. It ends the transaction of a process that hangs. Default: unlimited. */
+  /**
+   * Maximum idle time between two statements. After this time, Postgres ends the transaction, because its process may hang. Default:
+   * unlimited.
+   */
   readonly idleMsMax?: number;
 }
 

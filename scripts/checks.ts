@@ -138,7 +138,7 @@ async function prepare(get: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Tests start the bundle, as users do. It takes half the CPU time of the sources to start. */
+/** Tests start the bundle, as users do. The bundle needs half as much CPU time to start as the sources. */
 async function prepareProgram(): Promise<void> {
   const folder = join(root, ".postern", "program");
   await bundle("cli", folder);

@@ -56,7 +56,7 @@ export function refilledAmount({
   return Math.min(Number.MAX_SAFE_INTEGER, remaining + amount * times);
 }
 
-/** `month` counts months since year 0, so that the difference of two values is a number of months. */
+/** `month` counts months since year 0, so the difference between two values is a number of months. */
 function parseDate(text: string): { ms: number; month: number; day: number } {
   const [, year, month, day] = DATE.exec(text) ?? [];
   const ms = Date.parse(`${text}T00:00:00Z`);

@@ -120,7 +120,7 @@ export interface ExplainedKey {
   readonly credits?: ExplainedCredits;
 }
 
-/** Maximum number of listed permissions, so that the list stays readable. */
+/** Maximum number of listed permissions. A longer list would be hard to read. */
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
@@ -144,7 +144,7 @@ export interface RecordedVerification {
 
 /** What the verifying gate or API call does if the shared counters do not respond. */
 export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
-  /** Whether all limits are async, so that each process always counts by itself and `onCounterFailure` does not apply. */
+  /** Whether all limits are async. If so, each process always counts by itself, and `onCounterFailure` does not apply. */
   readonly isAsync: boolean;
   /** Decision of a process that counts by itself, starting from empty counters; `undefined` if no process counts by itself. */
   readonly alone: Consumed | undefined;

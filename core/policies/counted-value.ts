@@ -24,5 +24,5 @@ export const countedBy = ({ by, identifier = "key" }: Pick<RuleRatelimit, "by" |
 /** Returns whether only a request with a key has the value. */
 export const isOfKey = ({ kind }: CountedValue): boolean => kind === "key" || kind === "identity";
 
-/** Returns whether a client can send any value it likes, so that the number of distinct values must be bounded. */
+/** Returns whether a client can send any value it likes. If so, the number of distinct values must be bounded. */
 export const isInvented = ({ kind }: CountedValue): boolean => kind === "path" || kind === "header" || kind === "host";

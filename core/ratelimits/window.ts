@@ -119,7 +119,7 @@ export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs
 const SPLIT = 2 ** 16;
 
 /**
- * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 could round up, so that a full window would count one unit
+ * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 could round up, and a full window would then count one unit
  * too many. Long division avoids this error, because doubles represent each of its steps exactly.
  */
 function batchOf(amount: number, part: number, whole: number): number {

@@ -9,7 +9,7 @@ export function downloadText({ name, text, type }: { name: string; text: string;
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Downloads the result of `csvOf`. It begins with a byte order mark, from which spreadsheets recognize UTF-8. */
+/** Downloads the result of `csvOf`. The file begins with a byte order mark, by which spreadsheets recognize UTF-8. */
 export const downloadCsv = (name: string, csv: string): void =>
   downloadText({ name, text: `\uFEFF${csv}`, type: "text/csv;charset=utf-8" });
 

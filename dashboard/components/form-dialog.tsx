@@ -140,7 +140,7 @@ export function FormDialog({
   );
 }
 
-/** Delay after the last change before the shown outcome changes, so that a screen reader does not read every keystroke. */
+/** Delay between the last change of the form and the update of the shown outcome, so that a screen reader does not read every keystroke. */
 const OUTCOME_MS = 300;
 
 function Outcome({ text }: { text: string }): ReactNode {

@@ -124,7 +124,8 @@ export function Picker({
         isItemEqualToValue={(one, other) => one.value === other.value}
         inputValue={text}
         onInputValueChange={(typed, { reason }) => {
-          // The library clears the text when the list closes. This is ignored, because only the person may discard what they have typed.
+          // The library clears the text when the list closes. That change is ignored, because only the person may discard what they have
+          // typed.
           if (reason === "input-change") setText(typed);
         }}
         open={isOpen}

@@ -31,7 +31,7 @@ export interface System {
   readonly hasTtl?: true;
 }
 
-/** Maximum number of problems to list, so that the result stays visible. The `--json` output lists all of them. */
+/** Maximum number of problems to list. A longer list would move the result out of view. The `--json` output lists all of them. */
 const SHOWN_MAX = 20;
 const ROWS_MAX = 1_000_000;
 

@@ -31,7 +31,7 @@ const image = (repository: string, what = "Image of the container.") =>
     digest: text("Image digest, `sha256:…`. Overrides the tag."),
   });
 
-/** Returns the schema of a URL that contains a password. It is set as a value or, preferably, by a Secret. */
+/** Returns the schema of a URL that contains a password. The URL is set as a value or, preferably, by a Secret. */
 const address = (what: string, example: string) => ({
   url: text(`${what} in plain text, such as \`${example}\`. The chart stores it in a Secret.`),
   existingSecret: text("Existing Secret with the URL, instead of `url`. Changes are reloaded."),
