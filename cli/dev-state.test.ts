@@ -12,7 +12,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const state = { pid: process.pid, databaseUrl: "postgres://postern:secret@127.0.0.1:1/postern" };
 
-test("dev state is found after publishing, and only its user can read it", () => {
+test("dev state is found after it is published, and only its user can read it", () => {
   writeDevState(dir, state);
   expect(findRunningDev(dir)).toEqual(state);
   expect(statSync(join(dir, "dev.json")).mode & 0o077).toBe(0);

@@ -200,7 +200,7 @@ export async function* deleteAll(
 
 const labelOf = (manager: string): string => identityOf(requireManager(manager));
 
-/** Kinds whose deletion can affect keys: an API owns keys, and keys have roles. */
+/** Kinds of objects whose deletion can affect keys: an API owns keys, and keys have roles. */
 const OF_KEYS: ReadonlySet<string> = new Set(["ApiKeyPolicy", "Role"]);
 
 const affectsKeys = ({ manager }: Doomed): boolean => OF_KEYS.has(requireManager(manager).kind);
@@ -243,7 +243,7 @@ const MARKS: Readonly<Record<Change["action"], { readonly mark: string; readonly
 
 const VALUE_CHARS_MAX = 200;
 
-/** Prints changes as they happen, and then a summary. Returns them. */
+/** Prints changes as they happen, and then a summary. Returns the changes. */
 export async function printChanges(
   changes: AsyncIterable<Change>,
   { json, dryRun }: { readonly json: boolean; readonly dryRun: boolean },

@@ -82,7 +82,7 @@ test("analytics command with --by hour prints a row for each hour of the last da
   ]);
 });
 
-test("analytics command groups more than three days by day unless hours are requested", async () => {
+test("analytics command groups ranges of more than three days by day unless hours are requested", async () => {
   expect(await usage("--since 4d")).toHaveLength(5);
   expect(await usage("--since 4d --by hour")).toHaveLength(97);
   expect(await usage(`--since ${new Date(hourMs).toISOString().slice(0, 16)}Z --until 1h`)).toHaveLength(3);

@@ -211,7 +211,7 @@ function parseClass(
   throw invalidValue("controller-class", text, 'up to 32 lower-case letters, digits and "-"');
 }
 
-/** Each class has its own Lease, because operators of different controller classes run concurrently. */
+/** Each controller class has its own Lease, because operators of different controller classes run concurrently. */
 const leaseName = (controllerClass: string | undefined): string =>
   controllerClass === undefined ? "postern-operator" : `postern-operator-${controllerClass}`;
 

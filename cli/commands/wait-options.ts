@@ -3,7 +3,7 @@ import { DEFAULT_TIMEOUTS, type Timeouts } from "../../sidecar/config.ts";
 import { duration } from "../accepts.ts";
 import { parseDurationOption } from "../values.ts";
 
-/* Options of a gate for its timeouts for the app and for idle connections. */
+/* Timeout options of a gate: for the app's responses, and for idle connections. */
 
 const TIMEOUT = duration({ minMs: 1_000, maxMs: 86_400_000 });
 const TIMEOUT_OR_NONE = duration({ ...TIMEOUT, minMs: 0 });

@@ -24,7 +24,7 @@ export interface DecidedKey {
   readonly credits: number | undefined;
 }
 
-/** Object of a manifest, with its position in the file. */
+/** An object from a manifest, and its position in the file. */
 export interface LocatedObject {
   readonly desired: Desired;
   readonly file: string;

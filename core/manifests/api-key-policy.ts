@@ -28,7 +28,7 @@ const Api = withRules(
   z.strictObject({
     name: nameOf({ min: 3, max: 256 })
       .optional()
-      .describe("Name of the API, which is created for the policy. A change renames the API and keeps its keys."),
+      .describe("Name of the API that is created for the policy. A change renames the API and keeps its keys."),
     id: z
       .string()
       .min(8)
@@ -165,7 +165,9 @@ const ClientAddress = withRules(
       .min(32)
       .max(128)
       .default(64)
-      .describe("Bits of an IPv6 address that count as one client, because a client usually has a whole network."),
+      .describe(
+        "Leading bits of an IPv6 address that identify one client, because a client usually has a whole network.",
+      ),
   }),
   [
     {
@@ -180,7 +182,7 @@ const ClientAddress = withRules(
 
 const FailedAttempts = z
   .strictObject({
-    limit: z.int().min(1).max(1_000_000).describe("Failed attempts of one client address per window."),
+    limit: z.int().min(1).max(1_000_000).describe("Maximum failed attempts per client address and window."),
     duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
   })
   .describe(
@@ -353,6 +355,6 @@ export const ApiKeyPolicyStatus = z.object({
         .describe("Largest excess over a limit while Redis was unavailable, as a percentage of the limit."),
     })
     .optional()
-    .describe("Reports by the gates."),
+    .describe("Summary of the gates' reports."),
 });
 export type ApiKeyPolicyStatus = z.output<typeof ApiKeyPolicyStatus>;

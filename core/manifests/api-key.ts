@@ -58,7 +58,7 @@ const KeyRatelimit = z
 
 const Refill = withRules(
   z.strictObject({
-    interval: z.enum(["Daily", "Monthly"]).describe("Interval of the refills, which are at midnight UTC."),
+    interval: z.enum(["Daily", "Monthly"]).describe("Interval of the refills. They happen at midnight UTC."),
     amount: z.int().min(1).describe("Credits per refill."),
     refillDay: z.int().min(1).max(31).optional().describe("Day of a monthly refill; in a shorter month, its last day."),
   }),
@@ -90,7 +90,7 @@ const Rotation = withRules(
   z.strictObject({
     every: durationOf({ msMin: 60_000 })
       .optional()
-      .describe("Age at which a new key replaces the key. Default: only when the Secret is deleted."),
+      .describe("Age at which a new key replaces the key. Default: a new key only after the Secret is deleted."),
     overlap: durationOf({ msMin: 0 })
       .default("1h")
       .describe("Time for which the previous key still works; apps must reload the Secret within this time."),
@@ -174,7 +174,7 @@ export const ApiKeySpec = withRules(
           .max(253)
           .regex(/^([-_a-zA-Z0-9]|[.][-_a-zA-Z0-9])[-._a-zA-Z0-9]*$/, { error: "expected the key of a Secret's data" })
           .default("key")
-          .describe("Key in the data of the Secret."),
+          .describe("Entry in the Secret's `data` that contains the key."),
       })
       .describe("Secret that contains the API key. Immutable."),
     rotation: Rotation.optional(),

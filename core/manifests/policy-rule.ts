@@ -44,7 +44,7 @@ const HeaderMatch = withRules(
     exactlyOneOf("exact", "present"),
     {
       rule: "self.name.lowerAscii() != 'host'",
-      message: "match the Host header with hosts",
+      message: "use `hosts` to match the Host header",
       holds: ({ name }) => name.toLowerCase() !== "host",
     },
   ],
@@ -233,5 +233,5 @@ export const ManifestRule = withRules(
             ),
     },
   ],
-).describe("Requirements of matching requests. The first match applies.");
+).describe("Requirements for matching requests. The first matching rule applies.");
 export type ManifestRule = z.output<typeof ManifestRule>;

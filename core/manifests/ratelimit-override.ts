@@ -21,7 +21,7 @@ export const RatelimitOverrideSpec = withRules(
           "Kubernetes namespace of the RatelimitNamespace; its allowedNamespaces must list this one. Default: the namespace of this object.",
         ),
       })
-      .describe("RatelimitNamespace of the override. Immutable."),
+      .describe("RatelimitNamespace that contains the override. Immutable."),
     identifier: z
       .string()
       .min(1)

@@ -21,7 +21,7 @@ const EXPECTED_OPERAND = 'a permission or "("';
 const EXPECTED_OPERATOR = "AND, OR or the end of the query";
 const EXPECTED_OPERATOR_IN_GROUP = 'AND, OR or ")"';
 
-/** The query is invalid. `position` counts characters from 0; `message` states the position, what was found and what was expected. */
+/** Error for an invalid query. `position` counts characters from 0; `message` states the position, what was found and what was expected. */
 export class QuerySyntaxError extends Error {
   override name = "QuerySyntaxError";
   readonly position: number;

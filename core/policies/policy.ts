@@ -89,13 +89,13 @@ export const RuleRatelimit = z.strictObject({
   identifier: z
     .enum(["key", "identity"])
     .optional()
-    .describe("Whether each key or each identity is counted. Required without `by`."),
+    .describe("Whether requests are counted per key or per identity. Required without `by`."),
   by: z
     .array(CountedBy)
     .min(1)
     .max(COUNTED_BY_MAX)
     .optional()
-    .describe("Values whose combinations are counted, instead of `identifier`."),
+    .describe("Values by whose combination requests are counted, instead of `identifier`."),
   limit: z.int().min(0).describe("Units per window."),
   durationMs: z.int().min(1000).describe("Length of the window, ms."),
   cost: whenMissing(z.int().min(0).describe("Units per request."), 1),
@@ -193,11 +193,11 @@ export const PolicyInput = z
       .describe("Access for requests that match no rule. Default: `Key`."),
     failedAttempts: z
       .strictObject({
-        limit: z.int().min(1).max(1_000_000).describe("Failed attempts per window and client address."),
+        limit: z.int().min(1).max(1_000_000).describe("Maximum failed attempts per client address and window."),
         durationMs: z.int().min(1000).describe("Length of the window, ms."),
       })
       .optional()
-      .describe("Limit of requests that end with 401, per client address."),
+      .describe("Limit on requests that end with 401, per client address."),
     onStale: whenMissing(
       z
         .strictObject({

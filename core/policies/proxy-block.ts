@@ -2,7 +2,7 @@ import { canonicalIp } from "../verification/ip-address.ts";
 
 /** A trusted proxy of a policy, or a CIDR block of trusted proxies. */
 export interface ProxyBlock {
-  /** The address, in the policy's spelling. */
+  /** The address, as it is written in the policy. */
   readonly address: string;
   /** Number of leading bits that must match: 0 to 32, or 0 to 128 for an address with colons. */
   readonly bits: number;

@@ -15,7 +15,7 @@ export type RuleSegment = string | typeof PARAMETER;
 
 export interface RulePath {
   readonly segments: readonly RuleSegment[];
-  /** Whether the rule matches exactly the path of its segments, longer paths, or both. */
+  /** Which paths the rule matches: exactly the path of its segments, only longer paths, or both. */
   readonly ends: "here" | "below" | "hereOrBelow";
   /** Index of each parameter's segment. `isRest`: the parameter is `{name...}`, which takes the rest of the path. */
   readonly parameters: ReadonlyMap<string, { readonly at: number; readonly isRest: boolean }>;

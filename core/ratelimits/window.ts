@@ -12,7 +12,7 @@
  */
 
 /**
- * Maximum clock difference up to which no window exceeds its limit. The clocks of two servers of one Redis can differ, and a clock can be
+ * Maximum clock difference at which no window exceeds its limit. The clocks of two servers of one Redis can differ, and a clock can be
  * corrected.
  */
 export const CLOCK_BEHIND_MS_MAX = 60_000;

@@ -4,7 +4,7 @@ import { csvOf, downloadCsv } from "./download.ts";
 import { Notice } from "./notice.tsx";
 import "./dialog.css";
 
-/* Parts of a dialog that works on many rows: the progress, and the rows that failed. */
+/* Parts of a dialog that acts on many rows: the progress, and the rows that failed. */
 
 /** Bar and text of the progress. Screen readers read the text when the work ends or waits, not after each row. */
 export function BatchProgress({

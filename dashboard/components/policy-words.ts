@@ -55,7 +55,7 @@ const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} p
 /** Formats the delay of a pod. A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
-/** Returns the name of a rule for a count of rejections: "rule 2 (refund)". */
+/** Returns the name of a rule, as a list of rejections shows it: "rule 2 (refund)". */
 export function ruleText(rule: number, name: string | undefined): string {
   if (rule < 0) return rule === -2 ? "rejected path" : "no rule matches";
   return name === undefined ? `rule ${rule + 1}` : `rule ${rule + 1} (${name})`;

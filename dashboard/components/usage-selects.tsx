@@ -13,7 +13,7 @@ const ANY = "";
 
 interface FilterProps {
   readonly value: string | undefined;
-  /** Receives an empty text to select all. */
+  /** Called with an empty string to select all. */
   readonly onChange: (value: string) => void;
 }
 

@@ -17,7 +17,7 @@ export interface PlotColumns {
   readonly by: readonly string[];
 }
 
-/** Maximum number of series, because more are hard to distinguish. The largest are shown; the number of omitted series is reported. */
+/** Maximum number of series. More would be hard to distinguish. The largest are shown; the number of omitted series is reported. */
 export const SERIES_MAX = 8;
 
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?$/;

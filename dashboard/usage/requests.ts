@@ -19,7 +19,7 @@ export interface LogFilter {
   readonly identifier?: string | undefined;
 }
 
-/** Row at which the next page begins, and the start of the log, Unix ms. */
+/** Cursor: the row at which the next page begins, and the start of the log, Unix ms. */
 export interface Cursor {
   readonly sinceMs: number;
   readonly timeMs: number;

@@ -190,7 +190,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     name: "Host as a header",
     manifest: withRules({ match: { headers: [{ name: "HOST", present: true }] } }),
     field: "spec.rules[0].match.headers[0]",
-    says: /match the Host header with hosts/,
+    says: /use `hosts` to match the Host header/,
   },
   {
     name: "two rules of one name",

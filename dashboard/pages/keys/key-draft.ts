@@ -142,7 +142,7 @@ const refillOf = ({ refill, refillAmount, refillDay }: Pick<KeyDraft, "refill" |
     ? { interval: refill, amount: parseCount(refillAmount) ?? 0, refillDay: parseCount(refillDay) ?? 1 }
     : { interval: "daily" as const, amount: parseCount(refillAmount) ?? 0 };
 
-/** Returns the body of `keys.createKey` for a draft without problems. */
+/** Returns the body of `keys.createKey` for a valid draft. */
 export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKey"> {
   const meta = metaOf(draft.meta);
   const expires = expiresOf(draft.expires);

@@ -12,7 +12,7 @@ interface Named {
   readonly isNewOwner: boolean;
 }
 
-/** Describes the key that a draft without problems creates: "A key for payments, owned by acme, …, expires on Feb 26, 2027." */
+/** Describes the key that a valid draft creates: "A key for payments, owned by acme, …, expires on Feb 26, 2027." */
 export function outcomeOf(draft: KeyDraft, { api, newPermissions, isNewOwner }: Named): string {
   const { externalId, roles, permissions } = draft;
   const name = draft.name.trim();

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { starsOf } from "../../../core/permissions/grants.ts";
 import { Badge } from "../../components/badge.tsx";
 
-/** Explains a slug with wildcards; `undefined` for a slug without wildcards. */
+/** Returns the explanation of a slug with wildcards; `undefined` for a slug without wildcards. */
 export function starText(slug: string): string | undefined {
   switch (starsOf(slug)) {
     case "everything":

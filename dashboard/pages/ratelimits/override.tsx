@@ -195,7 +195,7 @@ interface Draft {
   readonly isAsync: boolean;
 }
 
-/** Describes the effect of saving a draft without problems. */
+/** Describes the effect of saving a valid draft. */
 function outcomeOf({ identifier, limit = 0, duration = 0, isAsync }: Draft, replaced: Override | undefined): string {
   const whom = identifier.includes("*") ? `each identifier that matches ${identifier}` : identifier;
   const rate = `${limitText(limit, duration)}${isAsync ? ", counted in each process" : ""}`;
