@@ -98,7 +98,7 @@ const Rotation = withRules(
   [
     {
       rule: `!has(self.every) || ${celMilliseconds("self.every")} > ${celMilliseconds("self.overlap")}`,
-      message: "every must be longer than overlap",
+      message: "`every` must be longer than `overlap`",
       holds: ({ every, overlap }) => {
         const [everyMs, overlapMs] = [every === undefined ? undefined : findDuration(every), findDuration(overlap)];
         return everyMs === undefined || overlapMs === undefined || everyMs > overlapMs;

@@ -220,7 +220,7 @@ export const ManifestRule = withRules(
     },
     {
       rule: "(has(self.match.path) && has(self.match.path.template)) || !has(self.ratelimits) || self.ratelimits.all(limit, !has(limit.by) || !limit.by.exists(by, by.startsWith('path.')))",
-      message: "path.NAME in by requires match.path.template",
+      message: "`path.NAME` in `by` requires match.path.template",
       faults: ({ match, ratelimits }) =>
         match.path?.template !== undefined
           ? []

@@ -81,7 +81,7 @@ export const RuleRatelimit = z.strictObject({
         name: z.string().min(1).max(255).describe("Name of the limit."),
       }),
       z.strictObject({
-        kind: z.literal("namespace").describe("Limit of a namespace, which may have overrides."),
+        kind: z.literal("namespace").describe("Limit in a namespace. A namespace may have overrides."),
         namespaceId: z.string().min(1).max(255).describe("Id of the namespace."),
       }),
     ])

@@ -90,7 +90,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     name: "a key that is replaced before its overlap is over",
     manifest: aKey({ rotation: { every: "1h" } }),
     field: "spec.rotation",
-    says: /every must be longer than overlap/,
+    says: /`every` must be longer than `overlap`/,
   },
   {
     name: "a key that is replaced all the time",

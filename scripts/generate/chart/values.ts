@@ -205,7 +205,7 @@ export const Values = z.strictObject({
       redisUrl: text(
         "URL of Redis for gates, without a user. Default: that of `redis.url`. Each gate gets its own temporary Redis user.",
       ),
-      eventsRedisUrl: text("URL of a separate Redis for usage events, without a user."),
+      eventsRedisUrl: text("URL (without a user) of a separate Redis for usage events."),
       existingSecret: text(
         "Secret in each guarded namespace with environment variables of gates, such as REDIS_URL with a password. Use it if the api-server may not create Redis users.",
       ),
