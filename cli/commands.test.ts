@@ -37,7 +37,7 @@ test("command list contains each command once, in the group of its resource", as
   expect(lines.findIndex((line) => line.startsWith("  explain"))).toBeGreaterThan(api);
 });
 
-test("command of a noun without a verb lists the verbs and exits with a usage error", async () => {
+test("noun without a verb on the command line lists the noun's verbs and exits with a usage error", async () => {
   const asked = await run("rootkey", "--help");
   expect(asked.code).toBe(0);
   expect(asked.out.join("\n")).toContain("rootkey revoke");

@@ -61,7 +61,7 @@ describe("encryption keys", () => {
     );
   });
 
-  test("encryption keys of a data directory are created once, readable only for their owner", () => {
+  test("encryption keys of a data directory are created once, readable only by their owner", () => {
     const data = join(dir, "data", "deeper");
     const made = keepEncryptionKeys(data);
     expect(made.map(({ id }) => id)).toEqual(["dev"]);

@@ -163,7 +163,7 @@ test("policy can use the API of a policy in another namespace only if that polic
   );
 });
 
-test("prune deletes in reverse order only objects that this set created and no longer contains", async () => {
+test("prune deletes only objects that the set created and no longer contains, in reverse order", async () => {
   const all = [namespace("pruned-limits"), role("pruned"), override("pruned", { name: "pruned-limits" })];
   await run("apply", folderOf(role("untouched")), ["--name", "untouched"]);
   await run("apply", folderOf(...all, role("stays")), ["--name", "pruning"]);

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-test("migration create adds a migration to the list of its workspace", async () => {
+test("migration create adds a migration to the workspace's list", async () => {
   await cli.json("workspace create --name acme");
   const made = await cli.json("migration create --workspace acme --name old-gateway --algorithm prefixed");
   expect(made).toEqual({

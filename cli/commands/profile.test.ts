@@ -173,7 +173,7 @@ test("error for an invalid address does not repeat it, because it may be the roo
   expect(ran.notes.join()).not.toContain("verySecret");
 });
 
-test("profile stores the CA of its server, and every command uses it", async () => {
+test("profile stores the CA of its server, and every command uses the CA", async () => {
   const certificates = openCertificateFolder();
   const { cert, key, certFile } = certificates.make("server");
   // TLS proxy in front of the api-server.

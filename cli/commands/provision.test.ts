@@ -49,7 +49,7 @@ test("provision stores a root key with the operator's permissions in an empty Se
   expect(JSON.stringify(again)).not.toContain(rootKey);
 });
 
-test("provision keeps a root key with other permissions and corrects them", async () => {
+test("provision keeps a root key with wrong permissions, and corrects the permissions", async () => {
   const { rootKey } = await cli.json("rootkey create --permissions api.*.read_api,api.*.decrypt_key");
   await createSecret("lacking", rootKey);
   expect((await provision("lacking")).notes).toEqual(["the Secret already has a root key for the operator"]);

@@ -230,7 +230,7 @@ describe("rules by host and header, and limits of anonymous rules", () => {
   });
 });
 
-test("simulate rejects an address after too many failed attempts, except for a key that succeeded from it before", async () => {
+test("simulate rejects requests from an address after too many failed attempts, except with a key that succeeded from it before", async () => {
   const manifest = file(
     "attempts.yaml",
     policy("  clientAddress: { from: Connection }\n  failedAttempts: { limit: 2, duration: 1m }"),

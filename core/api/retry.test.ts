@@ -5,7 +5,7 @@ test("Retry-After is whole seconds, rounded up, at least 1", () => {
   expect([0, 0.2, 1, 1.01, 60].map(retryAfter)).toEqual(["1", "1", "1", "2", "60"]);
 });
 
-test("Retry-After is read as milliseconds, and ignored if it is not a number of seconds", () => {
+test("Retry-After is converted to milliseconds, and ignored if it is not a number of seconds", () => {
   expect(["0", "30", "999999999"].map(readRetryAfterMs)).toEqual([0, 30_000, 999_999_999_000]);
   const ignored = [undefined, null, "", "-1", "1.5", "1e3", " 1", "Wed, 21 Oct 2026 07:28:00 GMT", "9999999999"];
   expect(ignored.map(readRetryAfterMs)).toEqual(ignored.map(() => undefined));

@@ -44,14 +44,14 @@ describe("following the request log", () => {
     expect(new Set(ids(page)).size).toBe(5);
   });
 
-  test("full page of new rows that overlaps the request log joins it without a gap or a duplicate", () => {
+  test("full page of new rows that overlaps the request log joins the log without a gap or a duplicate", () => {
     const known = logPage(rowsOf(...countdown(1000, 50)), 0);
     const { page, added, hasMore } = followLog(known, logPage(rowsOf(...countdown(1060, PAGE_ROWS)), 0));
     expect(ids(page)).toEqual(rowsOf(...countdown(1060, 110)).map(({ id }) => id));
     expect([added, hasMore]).toEqual([60, false]);
   });
 
-  test("more new rows than fit on a page restart the request log, with all older rows on its next pages", () => {
+  test("request log starts over if there are more new rows than fit on a page, and its next pages contain all older rows", () => {
     const { page, added, hasMore } = followLog(log, logPage(rowsOf(...countdown(5000, PAGE_ROWS)), 850));
     expect(page.rows).toHaveLength(PAGE_ROWS - 1);
     expect(page.next).toEqual({ sinceMs: 0, timeMs: 4901, requestId: "req_4901", isAfter: false });

@@ -75,7 +75,7 @@ describe("an override", () => {
     });
   });
 
-  test("exported override references the existing manifest of its namespace, and a note names the setting that this requires", () => {
+  test("exported override references the existing manifest of its namespace, with a note about the setting that the reference requires", () => {
     const manager = { cluster: "main", kind: "RatelimitNamespace", namespace: "mail", name: "outbound" };
     const managed = { ...override, namespace: { ...namespace, manager } };
     expect(manifestsIn(managed)).toHaveLength(1);
