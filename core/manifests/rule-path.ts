@@ -6,7 +6,7 @@ import type { Rule } from "./fields.ts";
 
 /*
  * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. This code finds such a path with
- * the check for request paths (policies/check-path.ts), the Kubernetes API server with the pattern and the CEL rules below.
+ * the check for request paths (policies/check-path.ts), and the Kubernetes API server finds it with the pattern and the CEL rules below.
  */
 
 const ANY = "[0-9A-Fa-f]";

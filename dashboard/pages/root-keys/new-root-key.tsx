@@ -3,8 +3,8 @@ import { curlLine } from "../../components/curl-line.ts";
 import { SecretDialog } from "../../components/secret-dialog.tsx";
 
 /**
- * Shows a root key that was just created. The curl command below the root key calls a procedure that requires no permission, so it works
- * whatever permissions the root key has.
+ * Shows a root key that was just created. The dialog's curl command calls a procedure that requires no permission, so it works whatever
+ * permissions the root key has.
  */
 export function NewRootKey({
   secret,
