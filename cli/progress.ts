@@ -8,7 +8,7 @@ import type { Io } from "./command.ts";
 
 /** Delay before the first progress line. */
 const QUIET_MS = 500;
-/** Update interval of the line on a terminal, and minimum interval of lines in a file. */
+/** Update interval of the progress line on a terminal, and minimum time between two lines if the output is not a terminal. */
 const REDRAWN_MS = 200;
 const LOGGED_MS = 10_000;
 /** Time before the progress line contains an estimate. */

@@ -80,7 +80,7 @@ test("query slots return the work's result and release the slot on failure", asy
   expect(started).toEqual(["a1", "a2", "a3", "b1"]);
 });
 
-test("query slots time out a waiter and give a later slot to another", async () => {
+test("waiter for a query slot times out, and the next free slot goes to another waiter", async () => {
   for (const name of ["a1", "a2", "b1"]) void run(name);
   const late = expect(run("a3")).rejects.toMatchObject(BUSY);
   await vi.advanceTimersByTimeAsync(WAIT_MS - 1);

@@ -16,7 +16,7 @@ export interface OmittedKey {
   readonly why: string;
 }
 
-/** A rule of an ApiKeyPolicy, as a manifest has it. */
+/** A rule of an ApiKeyPolicy, in the form of a manifest. */
 export type RuleDraft = z.input<typeof ManifestRule>;
 
 export interface FoundRule {

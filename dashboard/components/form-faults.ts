@@ -7,7 +7,7 @@ export type FieldFaults = ReadonlyMap<string, string>;
 
 interface FormState {
   readonly faults: FieldFaults;
-  /** Reports that a person has changed the field with this name. The server's problem with the field is then hidden. */
+  /** Called when the user changes the field with this name. Hides the server's error for that field. */
   readonly onChanged: (name: string | undefined) => void;
 }
 

@@ -77,7 +77,10 @@ export function toggled(
   return { ids: ids.has(id) ? rest : new Set([...rest, ...range]), anchor: anchorAt === -1 ? id : anchor, end: id };
 }
 
-/** Selects the rows from the anchor to `to`, and deselects the rows that only the previous range, to `from`, contained. */
+/**
+ * Selects the rows from the anchor to `to`. Deselects the rows of the previous range, from the anchor to `from`, that are not in the new
+ * one.
+ */
 export function extended(
   { ids, anchor, end }: SelectionState,
   order: readonly string[],

@@ -155,7 +155,7 @@ describe("what is counted", () => {
     });
   });
 
-  test("verify charges namespace limits with active overrides after named limits", async () => {
+  test("verify charges named limits first, then namespace limits, whose overrides apply", async () => {
     const override = { id: "rlor_3", identifier: "alice", limit: 7, durationMs: 5_000, async: false };
     const { parts } = partsOf({ overrides: { alice: { status: "found", value: override } } });
     const shared = (identifier: string): LimitCharge => ({

@@ -72,7 +72,7 @@ export interface WorkspacesOptions {
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
   /** Called when objects must be reconciled: those of this namespace, or all if `namespace` is `undefined`. */
   readonly onChange: (namespace?: string) => void;
-  /** Returns the signal that aborts API calls that start now. */
+  /** Returns the abort signal for new API calls. */
   readonly signal: () => AbortSignal;
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;

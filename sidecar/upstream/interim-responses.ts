@@ -1,7 +1,10 @@
 import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { interimLines } from "./response-head.ts";
 
-/** Maximum number of informational responses that are forwarded per request, because a client may not read them. */
+/**
+ * Maximum number of informational responses that are forwarded per request, because they would accumulate for a client that does not read
+ * them.
+ */
 const INTERIM_MAX = 10;
 
 /** Forwards informational responses from the app (RFC 9110, 15.2), such as `103 Early Hints`. */

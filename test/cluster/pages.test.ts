@@ -230,7 +230,7 @@ describe("with a root key at the terminal", () => {
   });
 });
 
-test("shared limit guide applies one limit to apps of two namespaces", async () => {
+test("manifests of the shared-limit guide enforce one limit for apps of two namespaces", async () => {
   for (const name of ["billing", "platform"]) await cluster.kubectl(["create", "namespace", name]);
   const { apply } = await open("guides/platform/shared-limits.md");
   await apply("namespace.yaml", "policies.yaml", "override.yaml");

@@ -78,7 +78,7 @@ test("reapplying a manifest without the operator's fields keeps those fields", a
   expect((await untilReason(world, ours, "Succeeded")).roleId).toBe(roleId);
 });
 
-test("status forced by another manager is restored by the operator", async () => {
+test("operator restores its status after another manager overwrites it by force", async () => {
   const ours = role("claimed");
   await applyAs("gitops", ours);
   const { roleId } = await untilReason(world, ours, "Succeeded");

@@ -104,7 +104,7 @@ describe("the successor", () => {
     expect((await verify(made.key)).code).toBe("VALID");
   });
 
-  test("rerolled key shares a live identity with its meta and limits", async () => {
+  test("successor has the live identity of the rerolled key, with the identity's meta and limits", async () => {
     const ratelimits = [{ name: "shared", limit: 2, duration: 3_600_000, autoApply: true }];
     const { identityId } = await t.data("identities.createIdentity", { externalId: "sharing", ratelimits });
     const { keyId, key } = await create({ externalId: "sharing" });

@@ -247,7 +247,7 @@ describe("deleteRole", () => {
   });
 });
 
-test("deleteRole with onlyIfUnused is rejected with the number of live keys", async () => {
+test("deleteRole with onlyIfUnused rejects a role in use and returns the number of its live keys", async () => {
   const roleId = await createRole({ name: "Held", permissions: ["held.read"] });
   const { apiId } = await api.data("apis.createApi", { name: "held" });
   const keys = await Promise.all(

@@ -31,7 +31,7 @@ describe("pending changes", () => {
   });
 });
 
-test("concurrent permission changes are the differences between two reads, regardless of order and letter case", () => {
+test("permission changes of others are found by comparing two reads, regardless of order and letter case", () => {
   expect(meanwhile(["a", "b"], ["B", "A"])).toBeUndefined();
   expect(meanwhile(["a", "b"], ["b", "c"])).toEqual({ added: ["c"], removed: ["a"] });
 });

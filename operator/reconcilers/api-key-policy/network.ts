@@ -85,7 +85,7 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A port name has a number only within a pod, so it is taken from the configuration of each pod's gate.
+  // A named port can have a different number in each pod, so the number is taken from the configuration of each pod's gate.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
   // A port of the app in one pod stays open if it is the gate's own port in another pod.

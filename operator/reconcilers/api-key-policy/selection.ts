@@ -48,7 +48,7 @@ export interface Selected {
 export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSummary, "labels">): boolean =>
   labels[GATED_BY_LABEL] === gatedBy(metadata.name);
 
-/** Returns pods in any state into which the webhook injected a gate for the policy. */
+/** Returns the pods into which the webhook injected a gate for the policy, whatever their state. */
 export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
   pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
 

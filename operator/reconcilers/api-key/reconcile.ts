@@ -118,7 +118,7 @@ async function applyKey(
   const result = await apply(foreign);
   if (result === "moved" || result.verdict === undefined || result.refusal.kind !== "reference_not_allowed")
     return result;
-  // The API may belong to a policy of another namespace, in two cases: the spec contains the id of the API, or the policy uses the API of
+  // The API may belong to a policy of another namespace: if this ApiKey's spec contains the id of the API, or if its policy uses the API of
   // another policy.
   const { data } =
     policy === undefined ? {} : await ctx.api.call("policies.getPolicy", { manager: managerOf(ctx, policy) });

@@ -139,7 +139,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await consume({ ...charge, cost: 0 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
   });
 
-  test("limit of 0 and a cost above the limit are always denied", async () => {
+  test("calls with a limit of 0 or a cost above the limit are always denied", async () => {
     for (const charge of [aCharge({ limit: 0, cost: 0 }), aCharge({ limit: 5, cost: 6 })]) {
       const { limits } = await consume(charge);
       expect(limits).toMatchObject([{ passed: false, remaining: 0, retryAtMs: Number.POSITIVE_INFINITY }]);

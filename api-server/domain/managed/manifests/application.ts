@@ -63,7 +63,7 @@ export const managing = <Required extends RequiredPermission>(
   management: { ...actor.management, ...more },
 });
 
-/** Adds the last manager to an object that has no manager now. */
+/** Adds the former manager to an object that no longer has a manager. */
 export async function withLastManager<Row extends Pick<Owned, "id" | "manager">>(
   tx: Queryable,
   { workspaceId, kind }: { readonly workspaceId: string; readonly kind: ManagedKind },
