@@ -89,7 +89,7 @@ export interface StreamDepth {
 export interface StreamsSeen {
   /** Streams with entries, and their depths. */
   readonly depths: readonly StreamDepth[];
-  /** Number of removed keys that were not streams. */
+  /** Removed keys that were not streams. */
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
   /** Streams that the store could not read, with the error. */
   readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
