@@ -9,8 +9,8 @@ export interface IdentityUsage {
 }
 
 /**
- * Returns the usage of an identity that the caller has already read. If the identity has been deleted in the meantime, the number of keys
- * is 0.
+ * Returns the usage of an identity that the caller has already read. If the identity's row has been removed in the meantime, the number of
+ * keys is 0.
  */
 export async function findIdentityUsage(
   db: Queryable,

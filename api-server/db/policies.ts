@@ -108,8 +108,8 @@ export interface PolicyStatusRow extends PolicyHeadRow {
 }
 
 /**
- * Returns policies with their APIs, starting at `cursor`, sorted by id. If a cluster is given, returns only its policies: those whose name
- * starts with the cluster's name.
+ * Returns policies with their APIs, starting at `cursor`, sorted by id. If a cluster is given, returns only its policies: those with the
+ * cluster as the first part of their name.
  */
 export async function listPolicyStatuses(
   db: Queryable,

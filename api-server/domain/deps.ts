@@ -61,7 +61,7 @@ export interface LimitDeps extends ChangeDeps, CountingDeps {
 /** Dependencies of functions that record verification events. */
 export interface VerificationDeps {
   readonly events: LineSink;
-  /** Returns, as JSON, the members that all verification events of this process share. */
+  /** JSON of the members that all verification events of this process share, as `deciderJson` returns it. */
   readonly decidedBy: string;
   readonly nowMs: () => number;
 }

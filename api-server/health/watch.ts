@@ -18,7 +18,10 @@ const RESPONSE_MS_MAX = 2000;
  * the first heartbeat.
  */
 const LOGGED_AFTER_POLLS = 3;
-/** Number of health checks after which the eviction policy and the number of connections of Redis are read again. Both change slowly. */
+/**
+ * Number of health checks after which the eviction policy and the number of connections of Redis are read again. Only an administrator
+ * changes the policy.
+ */
 const STORE_INFO_EVERY_POLLS = 10;
 const DROPPED_LATELY_MS = 60_000;
 

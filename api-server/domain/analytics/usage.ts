@@ -61,9 +61,7 @@ export async function countUsage(count: CountVerifications, question: UsageQuery
 
 const BY_TIME: CountOrder = { by: "time", descending: false };
 
-/**
- * Queries the analytics store for the part of the window that can contain events. Returns all rows, before the caller's limit is applied.
- */
+/** Queries the analytics store for the part of the window that can contain events. Returns at most `rowsMax` rows. */
 export async function countWithin(
   count: CountVerifications,
   {

@@ -42,8 +42,8 @@ export async function namespaceToLimit<Required extends RequiredPermission>(
 }
 
 /**
- * Returns the cached namespace. A live one takes precedence over a deleted one; among live ones, an id takes precedence over a name
- * (api-v2.md section 9.4).
+ * Returns the cached namespace. A live one takes precedence over a deleted one; otherwise, the id takes precedence over a name (api-v2.md
+ * section 9.4).
  */
 export async function recallNamespace(
   { caller, deps }: Actor<never, LimitDeps>,

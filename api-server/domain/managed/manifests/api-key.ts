@@ -88,7 +88,7 @@ export interface KeyOutcome {
   readonly issued?: MadeKey;
   /** Id of the key that `issued` replaces. */
   readonly successorOf?: string;
-  /** Whether a key is missing but was not issued, because `mayIssue` is false. */
+  /** Whether a key must be issued but was not, because `mayIssue` is false. */
   readonly needsIssue: boolean;
   /** Unix ms. */
   readonly nextRotation?: number;
