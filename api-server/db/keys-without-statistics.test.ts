@@ -98,7 +98,7 @@ describe.each([
     expect(tooMany, JSON.stringify(read)).toEqual([]);
   });
 
-  test("key list returns the correct page without table statistics", async () => {
+  test("key list returns the correct page without statistics of its keys", async () => {
     const { of, keyIds, identityId } = filled;
     const page = { ...of, cursor: "", rowsMax: KEYS };
     const all = await listKeyIds(db, page);

@@ -80,7 +80,7 @@ test("migration leaves the schema of a newer version unchanged", async () => {
   await database.drop();
 });
 
-test("migration that loses its connection fails without partial changes", async () => {
+test("migration that loses its connection fails without an uncaught error", async () => {
   const database = await createEmptyDatabase();
   const line = await openLine(database.url);
   const holder = new pg.Client({ connectionString: database.url });

@@ -80,7 +80,7 @@ test("migration without permission to install extensions skips the trigram index
   }
 });
 
-test("pattern overrides have an index of their own", async () => {
+test("pattern overrides are found by an index of their own", async () => {
   const database = await createTestDatabase();
   await withClient(database, async (db) => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");

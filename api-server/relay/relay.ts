@@ -40,7 +40,7 @@ const TICK_MS = 1000;
  * has checked it.
  */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Minimum interval between two checks of Redis after a write has found another projection there. */
+/** Interval between two checks of Redis after a write has found another projection there. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
 /**

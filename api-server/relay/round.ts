@@ -119,7 +119,7 @@ export async function relayBatch(
 
 /**
  * Writes the current state of the records of a new projection under a new version. The writes are not announced, because readers clear
- * their caches when a new projection begins. Returns the workspaces whose projections were restarted, like `Round.begun`.
+ * their caches when a new projection begins. Returns the workspaces whose projections were restarted, like `RelayedBatch.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,

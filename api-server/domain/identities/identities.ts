@@ -3,7 +3,7 @@ import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent, AuditedCall } from "../../db/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../db/identities.ts";
 
-/** Maximum number of attempts. An attempt fails if the identity is deleted between two of its steps. */
+/** Maximum number of attempts. Several are needed if the identity is deleted between two steps of a call. */
 const ATTEMPTS_MAX = 5;
 
 /**

@@ -6,7 +6,7 @@ import type { Actor } from "../actor.ts";
 import type { ManagedResource, ManagedRow, NamedObject, Removable } from "./resources.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 
-/* Operations on managed objects of any kind: lock, transfer, delete and release. They return audit events. */
+/* Operations on managed objects of any kind: lock, transfer, delete and release, with audit events. */
 
 /** A caller of the API or an administrator. Administrators send no management headers. */
 interface Acting extends Managing {
@@ -41,7 +41,7 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 }
 
 /**
- * Writes the manager of a locked object, and nothing else; `null` makes the object unmanaged.
+ * Writes the manager of a locked object, and leaves its other members unchanged; `null` makes the object unmanaged.
  * @returns the audit events; empty if the manager does not change.
  * @throws PublicError 409 `managed_exists`.
  */

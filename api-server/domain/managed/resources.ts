@@ -63,7 +63,7 @@ export interface ManagedResource<Row extends ManagedRow = never, Ref extends Nam
   readonly kind: ManagedKind;
   /** Noun of the kind, which precedes the object's id in error messages. */
   readonly noun: string;
-  /** Name of the unique index (`<table>_manager`) that allows only one object per manager. */
+  /** Name of the unique index (`<table>_manager`) that allows only one object per manager; of keys, one per name. */
   readonly index: `${string}_manager`;
   /** Event names of the audit log. */
   readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };

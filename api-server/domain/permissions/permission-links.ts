@@ -12,7 +12,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/refusals.ts";
 import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
-/** Maximum number of attempts. An attempt fails if a permission is deleted between two of its steps. */
+/** Maximum number of attempts. Several are needed if a permission is deleted between two steps of a call. */
 const ATTEMPTS_MAX = 5;
 
 type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;

@@ -25,7 +25,7 @@ import { adopting, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { apiNotFound, invalidField } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts. An attempt fails if other calls create or delete the policy in the meantime. */
+/** Maximum number of attempts. An attempt fails if another call creates the policy in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;

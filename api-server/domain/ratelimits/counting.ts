@@ -44,7 +44,7 @@ export class ServerCounting implements VerifyDeps {
   }
 
   /**
-   * Loads the counter and spends from it in one step. Used for keys whose credits change so often that a loaded counter would be outdated
+   * Loads the counter and spends from it in one step, because the counter of a key whose credits change constantly could be suspended again
    * before it is used.
    */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {

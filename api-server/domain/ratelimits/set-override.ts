@@ -13,7 +13,7 @@ import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts. An attempt fails if other calls create or delete the override in the meantime. */
+/** Maximum number of attempts. An attempt fails if another call creates the override in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 /** An override in a request; the duration is in ms. */
