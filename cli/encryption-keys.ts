@@ -7,7 +7,7 @@ import { readOptionFile } from "./system-errors.ts";
 
 /*
  * Encryption keys for recoverable keys, written as `ID:BASE64` and separated by commas or newlines, so that the same text works in a
- * variable and in a file of a Kubernetes Secret. Error messages never contain the text, which may be secret.
+ * variable and in a file of a Kubernetes Secret. Error messages contain no part of the text that may be secret.
  */
 
 /** Encryption keys: the first one encrypts, all of them decrypt. */

@@ -153,7 +153,7 @@ function inspect(object: SetObject): Record<"problems" | "warnings", DocumentPro
   return { problems: problems.map(locate), warnings: warnings.map(locate) };
 }
 
-/** Fields whose value must be unique in a Kubernetes namespace, by kind. */
+/** Field by which an object claims a name that it cannot share with other objects of its kind, by kind (operator/reconcilers/claims.ts). */
 const CLAIMED: Readonly<Record<Kind, string>> = {
   Role: "spec.name",
   RatelimitNamespace: "spec.name",

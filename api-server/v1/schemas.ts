@@ -68,7 +68,7 @@ export const Total = z
   .describe("Total number of items on all pages.")
   .meta({ examples: [250] });
 
-/** Maximum length of lists in a query string. It rejects no list, because a query string of at most 16 KiB cannot contain a longer one. */
+/** Maximum length of lists in a query string. Only a list of very short items can exceed it, because a query string has at most 16 KiB. */
 export const LIST_MAX = 1_000;
 
 /** Maximum time of a JavaScript Date, Unix ms. */

@@ -80,7 +80,7 @@ test("ownership transfer moves objects of this workspace to another cluster, wit
   ]);
 });
 
-test("ownership transfer changes nothing if the new manager already manages an object", async () => {
+test("ownership transfer changes nothing if the new manager already manages another object of the kind", async () => {
   await rows("b", "west");
   expect(await cli.failure("ownership transfer --from west --to east", 1)).toMatch(
     /east\/ApiKeyPolicy\/shop\/orders already manages another object of this kind/,

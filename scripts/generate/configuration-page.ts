@@ -55,7 +55,7 @@ function entry(names: string, text: string, facts: readonly (string | undefined)
 interface Setting {
   readonly names: string;
   readonly text: string;
-  /** Returns the accepted values and the default. */
+  /** Accepted values, and the default. */
   readonly values: readonly (string | undefined)[];
   readonly services: string[];
 }

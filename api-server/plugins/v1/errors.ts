@@ -47,7 +47,7 @@ interface Failure {
   readonly code: V1Code;
 }
 
-/** Error kinds whose v1 code differs from that of other kinds with the same v2 status. */
+/** Error kinds whose v1 status or code differs from that of other kinds with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
   // v1 does not distinguish deleted namespaces from unknown ones.

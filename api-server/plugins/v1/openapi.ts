@@ -178,9 +178,7 @@ const DONE: Readonly<Record<string, string>> = {
   404: "The outcome of the verification, sent with this status.",
 };
 
-/**
- * Meanings of each code in a response: the general meaning of the code, and the meanings of the error kinds that the procedure declares.
- */
+/** Meanings of each code in a response: the general meaning of the code, the explanations of error kinds with this code, or both. */
 type Meanings = Map<V1Code, string[]>;
 
 function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {

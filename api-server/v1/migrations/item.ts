@@ -74,8 +74,7 @@ const ItemFields = z.object(itemFields);
 type ItemFields = z.output<typeof ItemFields>;
 
 /**
- * Fields that only one of the two procedures accepts. They are passed separately, because the other procedure must ignore fields with these
- * names.
+ * Fields in which the two procedures differ. They are passed separately, because an item also contains fields that its procedure ignores.
  */
 interface Besides {
   readonly externalId?: string | undefined;

@@ -51,7 +51,7 @@ export const disableKeysOfOwner = defineProcedure({
   effect: "change",
   summary: "Disable all keys of an owner",
   description:
-    "Disables, or enables again, the keys of an identity and those whose owner was set through v1. Keys that a manifest manages are skipped and listed, because their manifests would revert the change. The call can be repeated safely.",
+    "Disables, or enables again, the keys of an identity and the keys for which v1 stored the same owner. Keys that a manifest manages are skipped and listed, because their manifests would revert the change. The call can be repeated safely.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,

@@ -59,7 +59,7 @@ const Data = z.strictObject({
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
     .describe(
-      "Allow-list of the API: the key can be used only from these addresses. If it is empty, any address is allowed.",
+      "Allow-list of the API: the key can be used only from these addresses. Omitted if any address is allowed.",
     ),
   limits: z.array(Limit).describe("Limits of the key, then limits of its identity; each sorted by name."),
   roles: z

@@ -46,9 +46,7 @@ const ListedApi = z.strictObject({
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
-    .describe(
-      "Allow-list: keys of the API can be used only from these addresses. If it is empty, any address is allowed.",
-    ),
+    .describe("Allow-list: keys of the API can be used only from these addresses. Omitted if any address is allowed."),
   manager: z
     .string()
     .optional()

@@ -22,7 +22,7 @@ const Body = z.strictObject({
     .max(SLUGS_MAX)
     .optional()
     .describe(
-      "The permissions that the caller expects the role to grant now. If it grants any others, nothing is changed: 409.",
+      "The permissions that the caller expects the role to grant now. If it grants different ones, nothing is changed: 409.",
     )
     .meta({ "x-postern-addition": true }),
 });
