@@ -16,8 +16,8 @@ export interface AttemptCounters {
 /** Time for which a key stays allowed after it succeeded from an address, even if the address fails too often. */
 export const SPARED_MS = 3_600_000;
 /**
- * Units of one success: one per second of the hour. Within the hour, the sliding window counts a shrinking share of these units, but never
- * less than one.
+ * Units of one success: one per second of the hour. Within the hour, the sliding window counts a shrinking share of these units, which
+ * falls below one only in the last second.
  */
 const SUCCESS_COST = 3_600;
 const SUCCESS_LIMIT = 1_000_000_000;

@@ -13,10 +13,7 @@ export type { V1Settings };
 /** OpenAPI documents of v1, by path. */
 export const V1_DOCUMENTS = { "/v1/openapi.json": () => buildV1OpenApi(v1Procedures) };
 
-/**
- * Creates everything that a server needs to serve v1. All code of v1 is in this module and the folders `v1/`, and a server works without
- * it.
- */
+/** Creates everything that a server needs to serve v1. Without this module and the folders `v1/`, a server serves only v2. */
 export function createV1(deps: Deps, settings: V1Settings): OldApi {
   const front = createV1Front(settings);
   const uses = createV1Usage(deps);

@@ -71,7 +71,7 @@ export const AuditRowOut = z.strictObject({
       manager: z
         .string()
         .optional()
-        .describe("Manager in the headers of the operator's call: the manifest for which the operator made the change.")
+        .describe("Manager name of the manifest for which the change was made.")
         .meta({ examples: ["main/ApiKey/shop/orders"] }),
     })
     .describe("Actor that made the change."),

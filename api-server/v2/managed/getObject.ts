@@ -42,8 +42,7 @@ export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
   summary: "Read the manager of an object",
-  description:
-    "Returns the manifest that manages an object. A managed object is created by a manifest and must be changed there.",
+  description: "Returns the manifest that manages an object. A managed object must be changed in its manifest.",
   permissions: required,
   errors: [
     "api_not_found",

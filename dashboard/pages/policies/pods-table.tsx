@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Pod>[] = [
   },
 ];
 
-/** Table of a policy's pods. The response for the policy contains all pods, so the table needs no paging. */
+/** Table of a policy's pods. The response for the policy contains at most 1,000 pods, so the table needs no paging. */
 export function PodsTable({ policy }: { policy: Policy }): ReactNode {
   const pages: Pages<Pod> = {
     rows: policy.podList,
