@@ -326,7 +326,7 @@ describe("limits", () => {
 });
 
 describe("credits", () => {
-  test("v1 verifyKey charges one credit by default, and reports credits only if it charged them", async () => {
+  test("v1 verifyKey charges one credit by default, and reports credits only if it checked them", async () => {
     const { keyId, key } = await create({ credits: { remaining: 5 }, ratelimits: [limit("default", { limit: 5 })] });
     expect((await verify(key)).remaining).toBe(4);
     expect((await verify(key, { remaining: { cost: 3 } })).remaining).toBe(1);

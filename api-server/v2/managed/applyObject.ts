@@ -129,7 +129,7 @@ const Data = z.strictObject({
         .optional()
         .describe("Id of the key that the issued one replaces.")
         .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
-      needsIssue: z.boolean().describe("Whether a key is missing but was not issued, because `mayIssue` was false."),
+      needsIssue: z.boolean().describe("Whether a key is due but was not issued, because `mayIssue` was false."),
       nextRotation: unixMs("Time of the next rotation, Unix milliseconds.").optional(),
       nextMs: z
         .number()
