@@ -34,7 +34,7 @@ export const Conditions = z
 
 /**
  * Status of an object that no operator has reconciled yet. It is the default in the CRD, so every object has it from the start, and an
- * object that no operator watches shows that it waits for one. Its times are placeholders.
+ * object that no operator watches shows that it waits for one. Its time is a placeholder.
  */
 export const PENDING_STATUS = {
   conditions: [
