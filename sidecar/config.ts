@@ -186,8 +186,8 @@ export const DEFAULT_LIMITS: Limits = {
   // Maximum share of one address. With half, no client can lock out the others, and a proxy in front of the gate, whose clients all share
   // its address, still gets half of the capacity.
   addressShare: 0.5,
-  // Most API request bodies are smaller than this limit. A waiting request keeps at most this many bytes in memory, the size of a few
-  // network packets.
+  // Most API request bodies are smaller than this limit. A request that waits for the rest of such a body keeps at most this many bytes in
+  // memory, the size of about a dozen network packets.
   bufferedBodyBytesMax: 16 * 1024,
   // Gateways use far fewer connections than this limit.
   extAuthConnectionsMax: 5_000,

@@ -164,7 +164,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   }
 }
 
-/** Creates handlers for a gate with disabled checks: they forward all requests without a decision. Upgrades are still validated. */
+/** Creates handlers for a gate with disabled checks: they forward all requests without a decision. Upgrades are still checked. */
 const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   ...createGate(exchange),
   request: forwardUnchecked(exchange.forwarding),

@@ -40,7 +40,7 @@ const WIRE_BYTES_SPARE = 64 * 1024;
 
 export interface ReaderOptions {
   readonly databaseUrl: DatabaseUrl;
-  /** Logs failures that an administrator must fix. Mistakes in a query are only reported to the caller. */
+  /** Logs failures that concern an operator. Mistakes in a query are only reported to the caller. */
   readonly log: { warn(about: object, message: string): void };
   readonly waitMsMax?: number;
 }

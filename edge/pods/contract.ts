@@ -30,7 +30,10 @@ export interface PodReport extends PolicyRef {
    * rule.
    */
   readonly refusals?: PodRefusals;
-  /** Amount by which this pod exceeded limits that it did not count strictly; `undefined` if it exceeded no limit. */
+  /**
+   * Amount by which this pod exceeded limits that it counted by itself while the shared counters were unreachable; `undefined` if it
+   * exceeded none.
+   */
   readonly overAdmitted?: PodLimitsExceeded;
   /**
    * Port in its own pod to which the gate forwards requests. `undefined` if it forwards to another host, or if its version does not report

@@ -79,7 +79,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableState(before.problem);
     if ("problem" in after) return unreadableState(after.problem);
-    // Checks whether one state could have followed the other. If not, the store was restarted in between.
+    // Checks whether each state could have followed the one before it. If not, the store was rolled back, for example by a restart.
     const isTrusted =
       this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };

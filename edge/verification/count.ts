@@ -50,7 +50,7 @@ export interface Counted {
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
-  /** The store's error; `undefined` if the store responded but has not loaded the credits. */
+  /** The store's error; `undefined` if the store responded but the credits are not loaded. */
   readonly cause: unknown;
 }
 

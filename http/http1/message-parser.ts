@@ -81,7 +81,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.#headBytesMax = headBytesMax;
   }
 
-  /** Whether a part of the head has arrived. */
+  /** Whether a part of the head has arrived, but not all of it. */
   get isMidHead(): boolean {
     return this.phase === "head" && this.#hasBegun;
   }

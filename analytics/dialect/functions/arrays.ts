@@ -16,7 +16,7 @@ const membership = (
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
     const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
-    // `has` searches for a single element. It therefore rejects an array as the searched value, for example in an array of strings.
+    // `has` searches for a single element. In an array of strings, it therefore rejects an array as the searched value.
     if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw invalidQuery(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }

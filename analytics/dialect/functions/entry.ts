@@ -7,7 +7,7 @@ import type { Span } from "../tree.ts";
 
 /*
  * Registry entries. An entry contains everything about a function: its types, its SQL for both databases and its line in the reference.
- * Operators are entries without documentation, because only the parser produces them: queries cannot call them by name.
+ * Operators are entries without documentation, because only the parser and the resolver produce them: queries cannot call them by name.
  */
 
 /** Example call and description for docs/reference/analytics.md and admin.getAnalyticsSchema. */

@@ -232,7 +232,7 @@ describe("joins", () => {
     expect(names).toEqual(["key_id", "count", "b.count", "plus(b.count, 1)"]);
   });
 
-  test("ambiguous analytics column in a join of three tables gets the name of the first table as its qualifier", () => {
+  test("ambiguous analytics column in a join of three tables is qualified, even a column of the first table", () => {
     const days = `(select key_id, count from ${DAYS})`;
     const three = `${days} a join (select key_id, 2 as m from ${DAYS}) b on a.key_id = b.key_id join ${days} c on b.key_id = c.key_id`;
     expect(resolved(`select a.key_id, a.count, b.m, c.count from ${three}`).names).toEqual([
