@@ -18,8 +18,8 @@ interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
   /**
-   * Whether this is the second attempt. The first attempt reached the store after the request's deadline, as estimated on the store's clock,
-   * so it changed nothing.
+   * Whether this is the second attempt. The first attempt reached the store after the request's deadline, as estimated on the store's
+   * clock, so it changed nothing.
    */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;

@@ -109,7 +109,7 @@ test("read scheduler skips queued connections that are empty or closed", () => {
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
-test("read scheduler keeps the queue order during a full time slice, and releases connections that end", async () => {
+test("read scheduler keeps the queue order during a full time slice, and releases connections that leave it", async () => {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const turnEnds = () => new Promise((resolve) => setImmediate(resolve));
