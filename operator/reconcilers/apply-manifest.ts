@@ -105,8 +105,8 @@ export async function ownerOfApi(id: string, ctx: Context): Promise<ManifestObje
 }
 
 /**
- * Deletes or releases what a manifest manages. Returns the verdict if the API refuses; `undefined` if nothing remains. @param
- * deletionPolicy `undefined` for the default of the kind.
+ * Deletes or releases what a manifest manages. Returns the verdict if the API refuses; `undefined` if nothing remains.
+ * @param deletionPolicy `undefined` for the default of the kind.
  */
 export async function deleteManifest(
   object: ManifestObject,

@@ -14,7 +14,7 @@ import type { KindSteps } from "./reconcile-object.ts";
 import { deletionPolicyOf, invalid, parseSpec } from "./spec.ts";
 import { ownStatus } from "./status.ts";
 
-/* Kinds whose objects exist only in the database: Role, RatelimitNamespace and RatelimitOverride. */
+/* Kinds whose manifests affect only the database: Role, RatelimitNamespace and RatelimitOverride. */
 
 interface StoredKind {
   readonly schema: z.ZodType;

@@ -137,7 +137,7 @@ export function startListWatch({
       } catch (error) {
         if (stop.signal.aborted) return;
         if (isKubeError(error, 410)) resourceVersion = "";
-        // The watch worked for a while, so the count of consecutive failures starts again.
+        // If the watch worked for a while, the count of consecutive failures starts again.
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
         if (!isSilence(error)) {
           report.failed(error);

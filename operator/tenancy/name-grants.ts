@@ -5,7 +5,7 @@ export interface NameUse {
   readonly kind: NamedKind;
   readonly name: string;
   readonly namespace: string;
-  /** Name of the workspace; `undefined` if the operator has only one workspace, which then has no name. */
+  /** Name of the workspace; `undefined` if the operator has only one workspace, whose name is not configured. */
   readonly workspace: string | undefined;
 }
 

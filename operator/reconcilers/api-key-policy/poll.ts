@@ -164,7 +164,8 @@ async function listPolicies(api: ApiClient, cluster: string): Promise<Map<string
 }
 
 /**
- * Returns the first `max` entries whose last full read is older than `beforeMs`; `readings` is sorted by the time of the last full read. Pure.
+ * Returns the first `max` entries whose last full read is older than `beforeMs`; `readings` is sorted by the time of the last full read.
+ * Pure.
  */
 export const duePolls = (readings: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
   readings.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);
