@@ -50,7 +50,7 @@ export const SUMMARIES = {
   "rootkey rotate": "Replace a root key: create its successor, and let the old root key expire",
   "rootkey revoke": "Revoke a root key permanently",
   "api list": "List the APIs of a workspace with their settings, by id",
-  "api update": "Change API settings that have no API procedure",
+  "api update": "Change API settings, even of a managed API",
   "ownership list": "List the objects that manifests manage or have released",
   "ownership release": "Release managed objects, so that another manifest can adopt them",
   "ownership transfer": "Transfer managed objects to another cluster, namespace or name",
