@@ -27,7 +27,7 @@ export class MemoryEventStream implements EventSource {
   append({ workspaceId, lines }: EventBatch): Sent {
     const stream = this.#streams.get(workspaceId) ?? { lines: [], failed: [] };
     this.#streams.set(workspaceId, stream);
-    if (lines.length > this.#capacityBytesOf(stream)) return "refused";
+    if (lines.length > this.#capacityBytes(bytesOf(waitingIn(stream)), this.#totalBytes())) return "refused";
     const atMs = performance.now();
     for (const line of lines.toString().split("\n")) if (line !== "") stream.lines.push({ line, atMs });
     return "stored";
@@ -40,16 +40,18 @@ export class MemoryEventStream implements EventSource {
 
   async measure(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const depths: StreamDepth[] = [];
+    const totalBytes = this.#totalBytes();
     for (const workspaceId of workspaceIds) {
       const stream = this.#streams.get(workspaceId);
       if (stream === undefined) continue;
       const waiting = waitingIn(stream);
       if (waiting.length === 0) continue;
+      const bytes = bytesOf(waiting);
       depths.push({
         workspaceId,
         entries: waiting.length,
-        bytes: bytesOf(waiting),
-        capacityBytes: this.#capacityBytesOf(stream),
+        bytes,
+        capacityBytes: this.#capacityBytes(bytes, totalBytes),
         ageMs: performance.now() - (waiting[0]?.atMs ?? 0),
       });
     }
@@ -76,10 +78,13 @@ export class MemoryEventStream implements EventSource {
   async close(): Promise<void> {}
 
   /** Half of the total is reserved in equal shares, one per workspace; the other half goes to workspaces that need more. */
-  #capacityBytesOf(stream: Stream): number {
+  #capacityBytes(bytes: number, totalBytes: number): number {
     const half = this.#bytesMax / 2;
-    const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), 0);
-    return Math.max(half / this.#streams.size - bytesOf(waitingIn(stream)), half - total);
+    return Math.max(half / this.#streams.size - bytes, half - totalBytes);
+  }
+
+  #totalBytes(): number {
+    return [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), 0);
   }
 }
 
