@@ -125,7 +125,7 @@ test("credit refill run on a day when no refill is due leaves the next due date 
 test("credit refill includes disabled and expired keys and excludes deleted and unlimited ones", async () => {
   const last = "2042-06-01";
   const [disabled, expired] = [await aKey({ last, enabled: false }), await aKey({ last, expiresAt: 1 })];
-  const [deleted, plain] = [await aKey({ last, deletedAt: 1 }), await aKey({ last })];
+  const [deleted, plain] = [await aKey({ last, deletedAt: Date.now() }), await aKey({ last })];
   await db.query("update key_credits set refill_amount = null where key_id = $1", [plain]);
   expect(await api.refill("2042-06-02")).toEqual({ refilled: 2, failed: 0 });
   expect(await remaining(disabled)).toBe(13);
