@@ -30,6 +30,13 @@ test("generated ids depend on the upper 24 bits of each of four words", () => {
     expect(makeId("api", bytes.with(at, (bytes[at] ?? 0) ^ 0x80))).not.toBe(id);
 });
 
+test("an id depends on the 16 bytes from the given offset only", () => {
+  const bytes = Uint8Array.from({ length: 40 }, (_, i) => i * 6);
+  expect(makeId("key", bytes, 20)).toBe(makeId("key", bytes.subarray(20, 36)));
+  expect(makeId("key", bytes, 24)).toBe(makeId("key", bytes.subarray(24)));
+});
+
 test("id generation throws when it gets fewer than 16 bytes", () => {
   expect(() => makeId("key", new Uint8Array(15))).toThrow(RangeError);
+  expect(() => makeId("key", new Uint8Array(31), 16)).toThrow(RangeError);
 });

@@ -76,6 +76,6 @@ export function createRequestIds({ randomBytes }: Pick<Deps, "randomBytes">): ()
       used = 0;
     }
     used += ID_BYTES;
-    return makeId("request", pool.subarray(used - ID_BYTES, used));
+    return makeId("request", pool, used - ID_BYTES);
   };
 }
