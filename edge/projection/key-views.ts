@@ -12,6 +12,7 @@ import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
  */
 
 interface CachedView {
+  readonly hash: string;
   readonly workspaceId: string;
   /** Result of `find`, created once per view. */
   readonly found: Lookup<KeyView> & { readonly status: "found" };
@@ -31,8 +32,11 @@ const ASK_AGAIN_MS = 200;
 
 export class KeyViews {
   readonly #cache: RecordCache;
-  /** Views by key hash. Two workspaces never share a key, and a lookup with the wrong workspace finds no key. */
-  readonly #views: BoundedCache<string, CachedView>;
+  /**
+   * Views by the number of their key's hash. Two workspaces never share a key, and a lookup with the wrong workspace finds no key. Two keys
+   * with the same number, which are rare, replace each other.
+   */
+  readonly #views: BoundedCache<number, CachedView>;
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
 
@@ -47,8 +51,8 @@ export class KeyViews {
 
   /** Returns a cached view synchronously. With `bypass`, returns a cached view only if the source cannot be read. */
   find(workspaceId: string, hash: string, bypass: boolean): MaybePromise<Lookup<KeyView>> {
-    const cached = this.#views.get(hash);
-    const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
+    const cached = this.#views.get(numberOf(hash));
+    const usable = cached?.hash === hash && cached.workspaceId === workspaceId && this.#isLive(cached);
     if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
     // The view was created before the last reset, but all of its records are still live, so it is used until the next retry.
     if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
@@ -56,7 +60,7 @@ export class KeyViews {
   }
 
   drop({ kind, id }: RecordRef): void {
-    if (kind === "key") this.#views.delete(id);
+    if (kind === "key") this.#views.delete(numberOf(id));
   }
 
   forgetAll(): void {
@@ -121,7 +125,8 @@ export class KeyViews {
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
       const found = { status: "found", value: view } as const;
-      this.#views.set(hash, { workspaceId, found, parts, generation: madeIn, checkedAt: changes }, bytesOf(parts));
+      const cached = { hash, workspaceId, found, parts, generation: madeIn, checkedAt: changes };
+      this.#views.set(numberOf(hash), cached, bytesOf(parts));
     }
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
@@ -143,6 +148,18 @@ export class KeyViews {
 }
 
 const NEVER_FRESH = -1;
+
+/**
+ * Returns a number for a hash, from its last 8 characters. Looking up a number takes half the time of looking up a new string, because V8
+ * first searches its table of all strings for the string.
+ */
+function numberOf(hash: string): number {
+  let number = 0;
+  for (let at = Math.max(0, hash.length - 8); at < hash.length; at++) {
+    number = (Math.imul(number, 31) + hash.charCodeAt(at)) | 0;
+  }
+  return number;
+}
 
 /** Approximate memory use of a view in bytes, found by measurement. It includes derived limit plans, counter names and headers. */
 const bytesOf = (parts: readonly CachedRecord[]): number =>

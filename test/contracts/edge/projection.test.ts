@@ -407,6 +407,23 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findNamespaceByName(ws.workspaceId, name)).toEqual({ status: "absent" });
   });
 
+  test("keys whose hashes have the same number are never confused", async () => {
+    // With the base 31, "Aa" and "BB" have the same number.
+    const hashes = ["AaAa", "BBBB", "AaBB"].map((end) => `${aName("hash")}${end}AaAa`);
+    await write(hashes.map((hash) => ({ ref: ws.ref("key", hash), data: { ...ws.key, name: hash } })));
+    for (const hash of [...hashes, ...hashes]) {
+      expect(await projection.findKey(ws.workspaceId, hash)).toMatchObject({ value: { key: { name: hash } } });
+    }
+    const [first = "", second = "", third = ""] = hashes;
+    expect(cachedKey(projection, ws.workspaceId, first)).toBeUndefined();
+    expect(cachedKey(projection, ws.workspaceId, third)).toMatchObject({ key: { name: third } });
+    await change(ws.ref("key", second), { ...ws.key, name: "changed" });
+    expect(await projection.findKey(ws.workspaceId, second)).toMatchObject({ value: { key: { name: "changed" } } });
+    await change(ws.ref("key", second), undefined);
+    expect(await projection.findKey(ws.workspaceId, second)).toEqual({ status: "absent" });
+    expect(await projection.findKey(ws.workspaceId, first)).toMatchObject({ value: { key: { name: first } } });
+  });
+
   test("cache stays within its limit and reloads evicted records", async () => {
     await follow({ views: 2, records: 6, absences: 2 });
     const hashes = Array.from({ length: 8 }, () => aName("hash"));
