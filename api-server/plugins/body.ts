@@ -37,11 +37,11 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
   });
 }
 
-/**
- * Matches every number that might exceed the range of a double, because it has an exponent or more than 308 digits. Each match is then
- * checked.
- */
-const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
+/** Maximum length of a text that is neither nested too deeply nor contains a number of more than 308 digits. */
+const SHORT_MAX = 300;
+
+/** Matches every number with an exponent, which might exceed the range of a double. */
+const HAS_EXPONENT = /\d[eE][+\d]/;
 
 /**
  * Parses the bytes of a body. Throws PublicError: `request_body_unreadable` if they are not UTF-8, `invalid_input` if they are not JSON,
@@ -55,9 +55,8 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   if (hasMoreValues(bytes, VALUES_MAX)) throw tooManyValues(VALUES_MAX);
   const text = bytes.toString("utf8");
   const body = parseJson(text);
-  // Skips the check for most bodies: in valid UTF-8, only escapes can produce U+0000 and lone surrogates, and a short text cannot be deeply
-  // nested.
-  if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
+  // Skips the check for most bodies: in valid UTF-8, only escapes can produce U+0000 and lone surrogates.
+  if (text.length > SHORT_MAX || text.includes("\\u") || HAS_EXPONENT.test(text)) checkStorable(body);
   return body;
 }
 

@@ -268,9 +268,11 @@ export class DirectConnection implements DirectOwner {
       const message = this.#begun === undefined ? rest : Buffer.concat([this.#begun, rest]);
       const parsed = this.#parse(message, rest);
       if (parsed === undefined) return;
-      rest = rest.subarray(parsed);
-      const end = message.length - rest.length;
+      const end = message.length - rest.length + parsed;
+      rest = parsed === rest.length ? NOTHING : rest.subarray(parsed);
+      const { body } = this.#parser;
       if (this.#head === undefined) this.#pass(message.subarray(0, end));
+      else if (body?.length === this.#head.bodyBytes) this.#serve(this.#head, body);
       else this.#serve(this.#head, message.subarray(end - this.#head.bodyBytes, end));
     }
   }
@@ -288,7 +290,7 @@ export class DirectConnection implements DirectOwner {
     const parsed = parser.execute(rest, 0);
     if (parser.isHeadNew) {
       parser.isHeadNew = false;
-      this.#route = this.#parts.routes.get(parser.target);
+      if (this.#route?.url !== parser.target) this.#route = this.#parts.routes.get(parser.target);
       this.#head =
         this.#route && readDirectHead(parser, { trustsProxies: this.#parts.addressBehindProxies !== undefined });
       if (this.#head === undefined && !mayAlternate(parser)) {
@@ -323,4 +325,5 @@ export class DirectConnection implements DirectOwner {
 /** Maximum size of an incomplete request: its head, and the largest body that the direct front accepts. */
 const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_BOUND;
 
+const NOTHING = Buffer.alloc(0);
 const ignore = (): void => undefined;

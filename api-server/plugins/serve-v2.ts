@@ -39,7 +39,7 @@ export function serveV2(procedure: AnyProcedure): Served {
 }
 
 function sendData(reply: ApiReply, data: unknown, requestId: string): number {
-  if (data instanceof DataJson) reply.header("content-type", JSON_TYPE).send(toBodyText(data, requestId));
+  if (data instanceof DataJson) reply.type(JSON_TYPE).send(toBodyText(data, requestId));
   else reply.send({ data, meta: { requestId } });
   return 200;
 }
