@@ -11,11 +11,12 @@ import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
  * used, by comparing one number.
  */
 
+/** A cached view, which is itself the result of `find`. */
 interface CachedView {
+  readonly status: "found";
+  readonly value: KeyView;
   readonly hash: string;
   readonly workspaceId: string;
-  /** Result of `find`, created once per view. */
-  readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
   /** The cache's change count when all records of the view were last found live. */
@@ -53,9 +54,9 @@ export class KeyViews {
   find(workspaceId: string, hash: string, bypass: boolean): MaybePromise<Lookup<KeyView>> {
     const cached = this.#views.get(numberOf(hash));
     const usable = cached?.hash === hash && cached.workspaceId === workspaceId && this.#isLive(cached);
-    if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
+    if (usable && !bypass && cached.generation === this.#cache.generation) return cached;
     // The view was created before the last reset, but all of its records are still live, so it is used until the next retry.
-    if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
+    if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached, stale: true };
     return this.#loadOnce(workspaceId, hash, bypass);
   }
 
@@ -121,14 +122,14 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
+    const found = { status: "found", value: view } as const;
     // If a change or reset occurred during the read, the view may be outdated, so it is used once and not cached.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
-      const found = { status: "found", value: view } as const;
-      const cached = { hash, workspaceId, found, parts, generation: madeIn, checkedAt: changes };
+      const cached = { ...found, hash, workspaceId, parts, generation: madeIn, checkedAt: changes };
       this.#views.set(numberOf(hash), cached, bytesOf(parts));
     }
-    return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
+    return stale ? { ...found, stale } : found;
   }
 
   /** Reads the records, and uses cached ones in place of those that cannot be read. */
