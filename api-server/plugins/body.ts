@@ -38,7 +38,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
 }
 
 /** Maximum length of a text that is neither nested too deeply nor contains a number of more than 308 digits. */
-const SHORT_MAX = 300;
+const SHORT_LENGTH = 300;
 
 /** Matches every number with an exponent, which might exceed the range of a double. */
 const HAS_EXPONENT = /\d[eE][+\d]/;
@@ -56,7 +56,7 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   const text = bytes.toString("utf8");
   const body = parseJson(text);
   // Skips the check for most bodies: in valid UTF-8, only escapes can produce U+0000 and lone surrogates.
-  if (text.length > SHORT_MAX || text.includes("\\u") || HAS_EXPONENT.test(text)) checkStorable(body);
+  if (text.length > SHORT_LENGTH || text.includes("\\u") || HAS_EXPONENT.test(text)) checkStorable(body);
   return body;
 }
 
