@@ -37,7 +37,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
   });
 }
 
-/** Maximum length of a text that is neither nested too deeply nor contains a number of more than 308 digits. */
+/** Up to this length, a text can neither be nested too deeply nor contain a number of more than 308 digits. */
 const SHORT_LENGTH = 300;
 
 /** Matches every number with an exponent, which might exceed the range of a double. */
