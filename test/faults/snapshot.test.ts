@@ -127,7 +127,13 @@ class Pod {
     return (await call(this.sidecar.port, { path, ...withKey(key) })).status;
   }
 
-  async readyz(): Promise<{ ready: boolean; snapshot: string | null; stalenessMs: number; freshness: string | null }> {
+  async readyz(): Promise<{
+    ready: boolean;
+    snapshot: string | null;
+    stalenessMs: number;
+    freshness: string | null;
+    source: { usable: boolean };
+  }> {
     const { status, body } = await call(this.sidecar.adminPort, { path: "/readyz" });
     return { ready: status === 200, ...JSON.parse(body) };
   }
@@ -205,9 +211,12 @@ test("gate killed during a Redis outage serves its snapshot within a second", as
 
   await redis.restart();
   await storeIsThere();
-  await waitFor("the gate to hear of the store", async () => (await pod.readyz()).snapshot === null);
   // The connection for reads may be open again later than the connection of the change stream.
-  await waitFor("the gate to read keys", async () => (await pod.status("a-key-that-nothing-knows")) === 401);
+  await waitFor("the gate to hear of the store and to read it", async () => {
+    const { snapshot, source } = await pod.readyz();
+    return snapshot === null && source.usable;
+  });
+  expect(await pod.status("a-key-that-nothing-knows")).toBe(401);
 }, 90_000);
 
 describe("a key that was revoked while both were down", () => {
