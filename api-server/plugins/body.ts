@@ -40,7 +40,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
 /** Up to this length, a text can neither be nested too deeply nor contain a number of more than 308 digits. */
 const SHORT_LENGTH = 300;
 
-/** Matches every number with an exponent, which might exceed the range of a double. */
+/** Matches every number with a positive exponent, which might exceed the range of a double. */
 const HAS_EXPONENT = /\d[eE][+\d]/;
 
 /**
